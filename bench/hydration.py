@@ -27,6 +27,7 @@ from reconciler.cli.store_reading import read_fleet
 from reconciler.clock import SystemClock
 from reconciler.fleet import ParsedFile
 from reconciler.helm.files import lock_problems, tree_of
+from reconciler.kinds.registry import BUILT_IN_KINDS
 from reconciler.lint import lint
 from reconciler.planner import compare_revisions
 from reconciler.plugins import with_plugins
@@ -81,7 +82,7 @@ def validated(root: Path, rev: str | None) -> Fleet:
     fleet = read_fleet(str(root), rev)
     schedule = schedule_fleet(fleet, Observations(), SystemClock().now(), interpreters=with_plugins())
     rendering(schedule)
-    lint(fleet, schedule.claims, [])
+    lint(fleet, schedule.claims, BUILT_IN_KINDS, [])
     return fleet
 
 

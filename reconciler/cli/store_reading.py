@@ -226,7 +226,7 @@ def problems_of(fleet: Fleet) -> tuple[Problem, ...]:
     interpreters = with_plugins()
     schedule = schedule_fleet(fleet, Observations(), SystemClock().now(), interpreters=interpreters)
     carried = [identity for identity, binding in schedule.bindings.items() if binding.owners]
-    odd = lint(fleet, schedule.claims, carried, selected_of(schedule), schedule.makers, interpreters)
+    odd = lint(fleet, schedule.claims, interpreters, carried, selected_of(schedule), schedule.makers)
     problems = sorted({*rendering(schedule).problems, *odd})
     # Without observations free capacity is unknown; that is no fault of the store.
     return tuple(problem for problem in problems if problem.code != "capacity-unknown")

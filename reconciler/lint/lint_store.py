@@ -18,7 +18,7 @@ from reconciler.api.refs import Identity
 from reconciler.api.rollout_progress import Staging
 from reconciler.containment import internal_error, try_call
 from reconciler.fleet import why_nameless
-from reconciler.kinds.registry import BUILT_IN_KINDS, Registry
+from reconciler.kinds.registry import Registry
 from reconciler.lint.claims import known_to_be_missing, lint_overlaps, lint_selectors, lint_unclaimed
 from reconciler.lint.template_contents import lint_definitions, lint_images, lint_makers, lint_secrets
 from reconciler.lint.unused_parts import affinities_of, lint_overrides, lint_placement, lint_volumes
@@ -95,10 +95,10 @@ _OF_WHOLE_STORE: Final = frozenset({"no-fleet", "no-clusters"})
 def lint(
     fleet: Fleet,
     claims: Claims,
+    interpreters: Registry,
     carried: Collection[Identity] = frozenset(),
     selection: Staging = _NOTHING_STAGED,
     makers: Makers = NO_MAKERS,
-    interpreters: Registry = BUILT_IN_KINDS,
 ) -> tuple[Problem, ...]:
     """Return the problems, each once, by file. `carried`: dependencies; `selection`: Rollouts; `makers`: of objects."""
     staged = selection.problems

@@ -73,7 +73,7 @@ def check(data: bytes) -> None:
     schedule = schedule_fleet(fleet, Observations(), NOW, interpreters=BUILT_IN_KINDS)
     shown = rendering(schedule, with_bodies=True)
     carried = [identity for identity, binding in schedule.bindings.items() if binding.owners]
-    found = {*shown.problems, *lint(fleet, schedule.claims, carried)}
+    found = {*shown.problems, *lint(fleet, schedule.claims, BUILT_IN_KINDS, carried)}
     _assert_inert(render_json(shown))
     _assert_inert(render_yaml(sorted_manifests(shown.manifests)))
     _assert_inert(problems_text(found))

@@ -109,7 +109,7 @@ def test_render_and_validate_go_on_without_it(name: str) -> None:
     names = {manifest.identity.name for manifest in shown.manifests}
     assert "good" in names and "bad" not in names
     assert faults(shown.problems)
-    lint(fleet, schedule.claims)
+    lint(fleet, schedule.claims, BUILT_IN_KINDS)
 
 
 def test_what_is_frozen_for_a_fault_is_tried_again_when_it_changes() -> None:

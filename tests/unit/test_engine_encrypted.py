@@ -217,6 +217,6 @@ def test_a_secret_in_clear_is_told_as_the_fleet_says(answer: str | None, severit
     spec = {"spec": {"secrets": {"plain": answer}}} if answer else {}
     fleet = store(sealed(a="one"), more=(plain, empty, {**FLEET, **spec}))
     schedule = schedule_fleet(fleet, Observations(), NOW, interpreters=BUILT_IN_KINDS)
-    found = [problem for problem in lint(fleet, schedule.claims) if problem.code == "secret-in-clear"]
+    found = [problem for problem in lint(fleet, schedule.claims, BUILT_IN_KINDS) if problem.code == "secret-in-clear"]
     assert [str(problem.severity) for problem in found] == severities
     assert all("demo/plain" in problem.message for problem in found)

@@ -55,7 +55,7 @@ def _document(api_version: str, kind: str, metadata: dict[str, Any], spec: Any) 
 def test_says_what_is_odd_about_a_store(case: dict[str, Any]) -> None:
     fleet = fleet_of(_store(case))
     carried = [identity for identity in fleet.templates if str(identity) in case.get("carried", [])]
-    problems = lint(fleet, claim(fleet), carried)
+    problems = lint(fleet, claim(fleet), BUILT_IN_KINDS, carried)
     found = "\n".join(map(str, problems))
     expected = case["problems"]
     assert sorted((p.code, p.path) for p in problems) == sorted((e["code"], e.get("path", "")) for e in expected), found
@@ -68,8 +68,8 @@ def test_says_what_is_odd_about_a_store(case: dict[str, Any]) -> None:
 
 def test_a_store_of_its_name_alone_has_nothing_odd_and_an_empty_one_has_no_name() -> None:
     fleet = fleet_of("")
-    assert lint(fleet, claim(fleet)) == ()
-    (problem,) = lint(fleet_of("", name=""), claim(fleet))
+    assert lint(fleet, claim(fleet), BUILT_IN_KINDS) == ()
+    (problem,) = lint(fleet_of("", name=""), claim(fleet), BUILT_IN_KINDS)
     assert (problem.code, problem.severity) == ("no-fleet", "error")
 
 
@@ -78,7 +78,7 @@ def test_fields_of_a_policy_are_named_by_their_own_lines() -> None:
     text = _store({"policies": [{"add": rest}]})
     fleet = fleet_of(text)
     schedule = schedule_fleet(fleet, Observations(), "2026-11-28T12:00:00Z", interpreters=BUILT_IN_KINDS)
-    problems = {problem.code: problem for problem in (*schedule.problems, *lint(fleet, claim(fleet)))}
+    problems = {problem.code: problem for problem in (*schedule.problems, *lint(fleet, claim(fleet), BUILT_IN_KINDS))}
     lines = text.splitlines()
     for code, field in (("waits-for-override", "dependentOverrides:"), ("cluster-unknown", "clusterNames:")):
         assert lines[problems[code].source.line - 1].strip() == field
@@ -93,7 +93,7 @@ def test_many_lost_templates_are_one_line() -> None:
         {"metadata": {"name": "rest"}, "add": {"resourceSelectors": rest}},
     ]
     fleet = fleet_of(_store({"policies": policies, "templates": templates}))
-    (overlap,) = (p for p in lint(fleet, claim(fleet)) if p.code == "policies-overlap")
+    (overlap,) = (p for p in lint(fleet, claim(fleet), BUILT_IN_KINDS) if p.code == "policies-overlap")
     assert "Deployment demo/w0, Deployment demo/w1, Deployment demo/w2 and 6 more" in overlap.message
 
 
@@ -116,6 +116,6 @@ SECRET = "{apiVersion: v1, kind: Secret, metadata: {name: db, namespace: %s}}"
 )
 def test_a_secret_that_is_made_and_in_the_store_is_told_of(documents: tuple[str, ...], told: list[str]) -> None:
     fleet = fleet_of("\n---\n".join(documents))
-    found = lint(fleet, claim(fleet), makers=Sources.among(fleet, BUILT_IN_KINDS).makers)
+    found = lint(fleet, claim(fleet), BUILT_IN_KINDS, makers=Sources.among(fleet, BUILT_IN_KINDS).makers)
     twice = [problem.message for problem in found if problem.code == "secret-made-twice"]
     assert [message.partition(",")[0] for message in twice] == told

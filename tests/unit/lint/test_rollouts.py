@@ -30,7 +30,7 @@ def test_errors_of_rollouts(case: str) -> None:
     rollouts, codes = CASES[case]
     fleet = fleet_of(deployment(), DEPLOYMENTS, *rollouts)
     schedule = schedule_fleet(fleet, Observations(), NOW, interpreters=BUILT_IN_KINDS)
-    found = lint(fleet, schedule.claims, (), selected_of(schedule))
+    found = lint(fleet, schedule.claims, BUILT_IN_KINDS, (), selected_of(schedule))
     rollout_codes = [one.code for one in found if one.code.startswith("rollout-") and one.severity is Severity.ERROR]
     assert rollout_codes == codes
 
@@ -47,5 +47,5 @@ def test_the_most_specific_rollout_counts_as_the_policy_governs() -> None:
 def test_an_empty_stage_is_a_warning() -> None:
     fleet = fleet_of(deployment(), DEPLOYMENTS, rollout(EMPTY, REST))
     schedule = schedule_fleet(fleet, Observations(), NOW, interpreters=BUILT_IN_KINDS)
-    found = lint(fleet, schedule.claims, (), selected_of(schedule))
+    found = lint(fleet, schedule.claims, BUILT_IN_KINDS, (), selected_of(schedule))
     assert ("rollout-stage-empty", Severity.WARNING) in {(one.code, one.severity) for one in found}

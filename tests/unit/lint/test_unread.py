@@ -6,6 +6,7 @@ import pytest
 
 from reconciler.api.fleet import Snapshot, StoreFile
 from reconciler.fleet import parse
+from reconciler.kinds.registry import BUILT_IN_KINDS
 from reconciler.lint import lint
 from reconciler.policy import claim
 
@@ -51,7 +52,7 @@ def test_what_may_stand_in_a_broken_file_is_not_called_missing(broken: str, clus
     files = [StoreFile(path=path, blob=path, data=text.encode()) for path, text in texts.items()]
     fleet = parse(Snapshot(revision="r", files=tuple(files)))
     found = []
-    for problem in lint(fleet, claim(fleet)):
+    for problem in lint(fleet, claim(fleet), BUILT_IN_KINDS):
         names = [name for name in ("app", "gone") if f"ConfigMap {name}" in problem.message]
         is_selector = problem.code == "selector-matches-nothing"
         found.append(f"{problem.code}: {names[0]}" if is_selector else problem.code)
