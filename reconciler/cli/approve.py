@@ -140,7 +140,8 @@ def _rollout(rollouts: tuple[Rollout, ...], stage: str, name: str) -> Rollout:
         raise ConfigurationError(f"several rollouts have a stage {stage}; say which: --rollout {names}")
     known = ", ".join(f"{one.name}/{each.name}" for one in rollouts for each in one.stages) or "none"
     of = f" of the rollout {name}" if name else ""
-    raise ConfigurationError(f"the store has no stage {stage}{of}; it has {known}")
+    back = "; of a Rollout that was removed, bring the document back first"
+    raise ConfigurationError(f"the store has no stage {stage}{of}; it has {known}{back}")
 
 
 def _chosen(folder: Path, text: str, awaited: str) -> str:

@@ -221,7 +221,7 @@ def of_another(body: bytes, status: int = HTTPStatus.OK) -> str:
         where = "correct server or proxy-url in the kubeconfig, or log in there"
         return f"; a proxy or a login page answers instead of the API server: {where}"
     is_cut = body.lstrip()[:1] == b"{" and not body.rstrip().endswith(b"}")
-    return "; it is cut off: mend what is on the way to the API server, such as a proxy" if is_cut else ""
+    return "; it is cut off: fix what is on the way to the API server, such as a proxy" if is_cut else ""
 
 
 def _missing_right(message: str) -> str:

@@ -84,7 +84,7 @@ def missing_object(repository: pygit2.Repository, what: str, error: Exception) -
     if any(entry.name.endswith(".promisor") for entry in repository.config):
         way = "; this clone is partial: fetch the rest with git fetch --refetch --no-filter, or clone without --filter"
     elif borrowed.exists():
-        way = f"; it borrows objects of the folders in {borrowed}: bring them back, or clone anew without --shared"
+        way = f"; it borrows objects of the folders in {borrowed}: bring them back, or clone again without --shared"
     return StoreError(f"{what} is missing or corrupt: {error}{way}")
 
 

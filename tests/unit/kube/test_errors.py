@@ -290,7 +290,7 @@ def test_who_answers_instead_of_an_api_server_is_told_with_the_remedy(code: int,
     ("body", "words"),
     [
         (b"<html>Log in</html>", "a proxy or a login page answers instead of the API server"),
-        (b'{"kind": "ConfigMap", "apiVersi', "it is cut off: mend what is on the way"),
+        (b'{"kind": "ConfigMap", "apiVersi', "it is cut off: fix what is on the way"),
     ],
     ids=["page", "cut"],
 )

@@ -195,7 +195,7 @@ def test_a_clone_that_borrows_objects_of_a_folder_that_is_gone_says_so(
     root.rename(root.with_name("elsewhere"))
     with (
         GitStore(clone) as store,
-        pytest.raises(StoreError, match=r"it borrows objects .* clone anew without --shared"),
+        pytest.raises(StoreError, match=r"it borrows objects .* clone again without --shared"),
     ):
         store.resolve("HEAD")
 
