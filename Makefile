@@ -1,4 +1,4 @@
-# Everything here sets itself up: a virtual environment with the locked dependencies, made anew when the lock changes.
+# Everything here sets itself up: a virtual environment with the locked dependencies, made again when the lock changes.
 # Packages that nothing imports are not compiled: they took half of the processor time.
 PYTHON ?= python3
 VENV := .venv
@@ -62,7 +62,7 @@ pythons: ## Import all modules and run the demo with each newer Python that is i
 soak: $(READY) ## Kill the daemon at every fail point, and try thousands of seeds of faults (hours).
 	$(BIN)/pytest -m soak -s $(TESTS)
 
-bench: $(READY) ## Measure all figures of docs/performance.md and write it anew; with KUBEBUILDER_ASSETS beside kubectl.
+bench: $(READY) ## Measure all figures of docs/performance.md and write it again; with KUBEBUILDER_ASSETS beside kubectl.
 	$(BIN)/python -m bench
 
 profile: $(READY) ## Show where the time of a cold plan goes.
@@ -78,7 +78,7 @@ lint: $(READY) ## Check format, style, types and import rules.
 	$(BIN)/lint-imports
 	$(BIN)/python scripts/check_house.py
 
-# Not a part of lint, which runs before a commit: a commit that lacks its line could then not be mended.
+# Not a part of lint, which runs before a commit: a commit that lacks its line could then not be fixed.
 subject: $(READY) ## Check the subject of the commit that is being made.
 	$(BIN)/python scripts/check_subjects.py "$$(git rev-parse --git-path COMMIT_EDITMSG)"
 

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from bench import corpus
 from bench.measure import percentile, timed
-from reconciler.api.content import digest_of, with_value
+from reconciler.api.content import Content, with_value
 from reconciler.api.fleet import Fleet, Snapshot, Template
 from reconciler.api.refs import Identity
 from reconciler.fleet import parse
@@ -81,7 +81,7 @@ def scaled(fleet: Fleet, identity: Identity) -> Fleet:
     """The fleet after a commit that gives a workload one more replica."""
     before: Template = fleet.templates[identity]
     body = with_value(before.body, ("spec", "replicas"), before.body["spec"]["replicas"] + 1)
-    after = replace(before, body=body, digest=digest_of(body))
+    after = replace(before, content=Content(tree=body))
     return replace(fleet, templates={**fleet.templates, identity: after})
 
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Start a running service anew after an update: its files were exchanged. The first installation starts nothing.
+# Start a running service again after an update: its files were exchanged. The first installation starts nothing.
 set -e
 [ -d /run/systemd/system ] || exit 0
 systemctl daemon-reload
