@@ -34,7 +34,7 @@ class RemoteService:
     """One service."""
 
     def __init__(self, url: str, *, token: str = "", ca: Path | None = None) -> None:
-        """Send nothing. `ca`: trusted instead of the machine's. Raises ConfigurationError: open token, bad URL."""
+        """Send nothing. `ca`: trusted instead of the machine's. Raises ConfigurationError: token over http, bad URL."""
         self._url, self._token = url, token
         self._prefix = ""
         self._host, self._port = "localhost", 0

@@ -1,4 +1,4 @@
-"""Images that no node can pull, kinds without a definition, open or double Secrets, and changes of templates.
+"""Images that no node can pull, kinds without a definition, plain or duplicate Secrets, and changes of templates.
 
 Annotations of ours steer the service and are no part of the object, so that no difference of objects shows them. Sops
 authenticates a file, not that it is the newest one. Source: design#settings-plan; sops 3.13, README, "Message

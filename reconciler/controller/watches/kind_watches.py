@@ -187,7 +187,7 @@ class WatchKeeper:
         self._applied: dict[str, tuple[object, frozenset[GVK]]] = {}
 
     def follow(self, schedule: Schedule, ledger: Ledger, members: Mapping[str, MemberCluster], *, anew: bool) -> None:
-        """Watch or poll the relevant kinds in every member; unless `again`, unchanged watches stay."""
+        """Watch or poll the relevant kinds in every member; unless `anew`, unchanged watches stay."""
         settings = schedule.fleet.settings
         if schedule is not self._placed[0]:
             self._placed = schedule, _placed_kinds(schedule)
