@@ -85,8 +85,6 @@ def _shape(body: JsonObject, role: str, factor: Fraction) -> PodShape:
 
 
 class SparkApplication(Interpreter):
-    runs_pods = True
-
     def demand(self, body: JsonObject) -> Demand:
         """One driver and its executors, never divided.
 
@@ -184,8 +182,6 @@ def _roles(body: JsonObject) -> Iterator[tuple[str, Mapping[str, Any], PodKind]]
 
 class TrainingJob(Interpreter):
     """The training jobs of Kubeflow."""
-
-    runs_pods = True
 
     def demand(self, body: JsonObject) -> Demand:
         """One component a role. The set is never divided: its pods find each other only within one cluster.

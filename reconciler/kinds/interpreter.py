@@ -23,16 +23,18 @@ class Interpreter:
     """Names of the methods that a class overrides, `dependencies` where it has references. Others ask for no body."""
     replicas_path: tuple[str, ...] = ()
     """The field that `with_replicas` sets; empty if none."""
-    counts_replicas: bool = False
-    """True if the status of live objects reports available replicas, which `available` reads."""
-    tells_by_events: bool = False
-    """True if only events tell why a pod could not be made; `lacking_pods` counts such pods."""
-    runs_pods: bool = False
-    """True of workloads: objects run the containers of `images`."""
+    counts_replicas: ClassVar[bool] = False
+    """True if the status of live objects reports available replicas: `available` is overridden."""
+    tells_by_events: ClassVar[bool] = False
+    """True if only events tell why a pod could not be made: `lacking_pods` is overridden."""
+    runs_pods: ClassVar[bool] = False
+    """True of workloads, which run the containers of `images`."""
 
     def __init_subclass__(cls) -> None:
         rules = frozenset(name for name, rule in vars(Interpreter).items() if getattr(cls, name) is not rule)
         cls.rules = rules | {"dependencies"} if "references" in rules else rules
+        cls.counts_replicas, cls.tells_by_events = "available" in rules, "lacking_pods" in rules
+        cls.runs_pods = "images" in rules
 
     def __init__(self, *kinds: tuple[str, str], namespaced: bool = True) -> None:
         """Describe these kinds, which are (group, kind) pairs."""
@@ -91,7 +93,7 @@ class Interpreter:
         return 1
 
     def lacking_pods(self, live: JsonObject) -> int:
-        """Number of pods that a live object wants beyond those in its status, of kinds with `tells_by_events`."""
+        """Number of pods that a live object wants beyond those in its status."""
         return 0
 
     def fails_by_itself(self, live: JsonObject, own: int, disrupted: int) -> bool:
@@ -103,7 +105,7 @@ class Interpreter:
         return own > 0 and not disrupted
 
     def available(self, live: JsonObject) -> int | None:
-        """Available replicas of a live object, from its status, of kinds with `counts_replicas`; None: not reported."""
+        """Available replicas of a live object, from its status; None: not reported."""
         return None
 
     def sanitize(self, body: JsonObject) -> JsonObject:

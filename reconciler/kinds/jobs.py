@@ -62,7 +62,6 @@ def with_labels_of_its_pods(body: JsonObject) -> JsonObject:
 
 class Job(PodKind):
     replicas_path = PARALLELISM
-    tells_by_events = True
 
     def demand(self, body: JsonObject) -> Demand:
         return Demand(replicas=_replicas(body), shape=self.shape(body))

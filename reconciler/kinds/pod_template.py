@@ -187,8 +187,6 @@ def _requirements(entries: Json) -> tuple[tuple[str, str, tuple[str, ...]], ...]
 class PodKind(Interpreter):
     """Kinds with one pod template at `path`, which is empty for a Pod: it is its own template."""
 
-    runs_pods = True
-
     def __init__(self, *kinds: tuple[str, str], path: tuple[str, ...] = ("spec", "template")) -> None:
         super().__init__(*kinds)
         self.path = path

@@ -29,7 +29,6 @@ class ScaledKind(PodKind):
     """Kinds with spec.replicas and a pod template."""
 
     replicas_path = REPLICAS
-    counts_replicas = True
 
     def demand(self, body: JsonObject) -> Demand:
         return Demand(replicas=replicas_of(body), shape=self.shape(body))
@@ -73,8 +72,6 @@ class ReplicaSet(ScaledKind):
 
 
 class StatefulSet(ScaledKind):
-    tells_by_events = True
-
     def references(self, body: JsonObject) -> Iterator[PodReference]:
         """Source: Karmada: a claim that volumeClaimTemplates makes is not a dependency."""
         templates = mappings(dig(body, "spec", "volumeClaimTemplates"))
@@ -124,9 +121,6 @@ def _left_alone(live: JsonObject, replicas: int) -> int:
 
 
 class DaemonSet(PodKind):
-    counts_replicas = True
-    tells_by_events = True
-
     def health(self, live: JsonObject) -> Health:
         """Healthy when the pod of every node is updated and available.
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.api.content import dig
+from reconciler.api.content import JsonObject, dig
 from reconciler.api.demand import PodShape
 from reconciler.api.problem import dotted
 from reconciler.api.refs import GVK
@@ -183,6 +183,14 @@ def test_what_a_class_says_of_itself_is_what_it_overrides(name: str, interpreter
     assert interpreter.tells_by_events is ("lacking_pods" in interpreter.rules)
     assert interpreter.runs_pods is ("images" in interpreter.rules) is ("pod_template" in interpreter.rules)
     assert bool(interpreter.replicas_path) is ("with_replicas" in interpreter.rules)
+
+
+def test_the_class_of_a_package_says_of_itself_what_it_overrides() -> None:
+    class Oven(Interpreter):
+        def available(self, live: JsonObject) -> int | None:
+            return 1
+
+    assert (Oven.counts_replicas, Oven.tells_by_events, Oven.runs_pods) == (True, False, False)
 
 
 def test_two_interpreters_of_one_kind_are_refused() -> None:
