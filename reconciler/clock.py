@@ -6,7 +6,6 @@ Times and spans as people write them: `2h`, `1h30m`, `2026-11-21T18:00:00Z`.
 from __future__ import annotations
 
 import asyncio
-import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import ExitStack, asynccontextmanager
@@ -16,6 +15,7 @@ from typing import Final, Protocol, TypeVar
 from msgspec import Struct
 
 from reconciler.errors import ConfigurationError
+from reconciler.regex import regex
 
 Value = TypeVar("Value")
 
@@ -137,8 +137,8 @@ _TIME_OF_DAY: Final = TimeOfDay()
 """Of this process: it has one idea of the time."""
 
 _UNIT_S = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
-_SPAN = re.compile(r"(?:[0-9]{1,6}[smhdw])+")
-_PART = re.compile(r"([0-9]+)([smhdw])")
+_SPAN = regex(r"(?:[0-9]{1,6}[smhdw])+")
+_PART = regex(r"([0-9]+)([smhdw])")
 
 
 def seconds_in(text: str) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
@@ -24,6 +23,7 @@ from reconciler.lint.template_contents import lint_definitions, lint_images, lin
 from reconciler.lint.unused_parts import affinities_of, lint_overrides, lint_placement, lint_volumes
 from reconciler.planner import urls_of_two_hosts
 from reconciler.policy import Claims
+from reconciler.regex import regex
 from reconciler.rollouts import lay_out
 from reconciler.scheduler import NO_MAKERS, Makers
 from reconciler.yaml import read_yaml
@@ -144,7 +144,7 @@ WORKFLOWS: Final = ".github/workflows"
 NOT_SEEN: Final = (
     "not seen from here: protection of branches and of the branch observations, required checks, scopes of tokens"
 )
-_JUDGE: Final = re.compile(
+_JUDGE: Final = regex(
     r"\.(?:reconciler|github|gitlab|gitea|forgejo|circleci|woodpecker|buildkite|tekton|bitbucket)(?:/.*)?|"
     r"(?:.*[/.-])?\.?gitlab-ci\.ya?ml|(?:.*/)?Jenkinsfile(?:\..*)?|azure-pipelines.*\.ya?ml|bitbucket-pipelines\.ya?ml"
     r"|\.(?:drone|woodpecker|travis|cirrus|appveyor|pre-commit-config)\.(?:ya?ml|jsonnet|star)|(?:atlantis|appveyor)\.ya?ml"

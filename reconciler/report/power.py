@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
@@ -10,6 +9,7 @@ from typing import Final, NamedTuple
 from reconciler.api.content import Json
 from reconciler.api.plan import MISSING, FieldChange
 from reconciler.api.refs import Identity
+from reconciler.regex import regex
 from reconciler.report.difference import value_text
 from reconciler.report.safe_text import visible
 
@@ -59,13 +59,12 @@ _MOUNTED: Final = frozenset(
 )
 _PLACES: Final = ("server", "driver", "targetPortal", "repository", "path", "monitors")
 _API_SERVICE: Final = frozenset({"group", "service", "groupPriorityMinimum"})
-_STEERING_ENV: Final = re.compile(
-    r"LD_.*|PATH|.*_PROXY|.*_(?:OPTIONS|OPTS)|PYTHON.*|NODE_.*|KUBECONFIG|BASH_ENV|ENV|GIT_.*|PERL5.*|RUBY.*|CLASSPATH"
-    r"|GCONV_PATH|SSL_CERT_.*|.*_CA_BUNDLE|CORECLR_.*|DOTNET_.*|PROMPT_COMMAND",
-    re.IGNORECASE,
+_STEERING_ENV: Final = regex(
+    r"(?i)LD_.*|PATH|.*_PROXY|.*_(?:OPTIONS|OPTS)|PYTHON.*|NODE_.*|KUBECONFIG|BASH_ENV|ENV|GIT_.*|PERL5.*|RUBY.*"
+    r"|CLASSPATH|GCONV_PATH|SSL_CERT_.*|.*_CA_BUNDLE|CORECLR_.*|DOTNET_.*|PROMPT_COMMAND"
 )
 """Variables by which a program runs other code, or sends elsewhere what it sends."""
-_TELLING: Final = re.compile(
+_TELLING: Final = regex(
     r"pod-security\.kubernetes\.io/(enforce|exempt).*|rbac\.authorization\.k8s\.io/aggregate-to-.*|.*-snippet"
     r"|eks\.amazonaws\.com/.*|iam\.gke\.io/.*|azure\.workload\.identity/.*|(.*/)?service-account\.name"
     r"|(container\.)?(apparmor\.security\.beta|seccomp\.security\.alpha)\.kubernetes\.io/.*|istio-injection|.*/inject"
@@ -74,10 +73,10 @@ _TELLING: Final = re.compile(
 """Labels and annotations that give rights, or by which others serve the object. Source: Pod Security Admission; RBAC;
 workload identities of clouds; ingress-nginx."""
 _PORTS: Final = frozenset({"containerPort", "hostPort", "nodePort", "port", "externalIPs", "externalName"})
-_LOGIN: Final = re.compile(r"»@([\w.:\[\]-]{1,253})")
+_LOGIN: Final = regex(r"»@([\w.:\[\]-]{1,253})")
 """The host of a URL whose user and password are hidden."""
 _VALUES_MAX, _GRAVE_VALUES_MAX = 4, 12
-_TELLS: Final = re.compile(
+_TELLS: Final = regex(
     r"\*|system:|/(?:exec|attach|proxy|token|portforward)\b|(?:secret|role|webhook|node)s?\b|escalate|\bbind|impersonate"
 )
 """Parts of the rules and subjects that give the most; they are shown first."""

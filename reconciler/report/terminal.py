@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partialmethod
@@ -12,6 +11,7 @@ from typing import Final
 from msgspec import Struct
 
 from reconciler.api.plan import Action
+from reconciler.regex import regex
 from reconciler.report.safe_text import inert, joined, visible
 
 
@@ -225,8 +225,8 @@ def text_width(text: str) -> int:
     return wide + sum(not unicodedata.combining(char) for char in text)
 
 
-_STYLES: Final = re.compile(r"\x1b\[[0-9;]*m")
-_PIECES: Final = re.compile(r" +|[^ ]+")
+_STYLES: Final = regex(r"\x1b\[[0-9;]*m")
+_PIECES: Final = regex(r" +|[^ ]+")
 _SET_IN: Final = 4
 """The rest of a broken line is indented by this much more."""
 

@@ -6,7 +6,6 @@ ClusterPromotion; Karmada, ClusterAffinity.
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from reconciler.api.content import JsonObject, dig
@@ -51,6 +50,7 @@ from reconciler.documents import (
 )
 from reconciler.errors import ConfigurationError
 from reconciler.policy import WINDOW_SHAPE, is_empty, read_affinity, read_label_selector, read_window
+from reconciler.regex import regex
 from reconciler.rollouts.record_book import ROLLOUT_NAME_CHARS_MAX
 from reconciler.rollouts.stage_slots import approval_entry
 from reconciler.yaml import NotEdited, Write, edited, read_yaml
@@ -166,9 +166,9 @@ ROLLOUT_SHAPE = document_shape(
     )
 )
 
-_REVISION: Final = re.compile(r"(?:sha256:)?[0-9a-f]{7,64}")
-_AMOUNT: Final = re.compile(r"([0-9]{1,6})(%?)")
-_THRESHOLD: Final = re.compile(r"(<=?|>=?|==)\s*(-?[0-9]{1,18}(?:\.[0-9]{1,18})?)")
+_REVISION: Final = regex(r"(?:sha256:)?[0-9a-f]{7,64}")
+_AMOUNT: Final = regex(r"([0-9]{1,6})(%?)")
+_THRESHOLD: Final = regex(r"(<=?|>=?|==)\s*(-?[0-9]{1,18}(?:\.[0-9]{1,18})?)")
 _QUERY_CHARS_MAX: Final = 2000
 _METRICS_MAX: Final = 10
 _FOR_MAX_S: Final = 86_400

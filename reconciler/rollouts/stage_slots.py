@@ -6,7 +6,6 @@ devices that are offline for long (an unreachable cluster has failed at the time
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -19,15 +18,16 @@ from reconciler.api.rollout_progress import Begin, StageKind, StageSlot, StageSt
 from reconciler.api.rollouts import Approval, OnFailure, Rollout, StageLayout, number_of
 from reconciler.observations import is_in_force, later
 from reconciler.policy import opening
+from reconciler.regex import regex
 from reconciler.rollouts.gate import has_failed, is_too_late, note_success
 from reconciler.rollouts.record_book import RolloutRecords, later_of
 
 _DAY_S: Final = 24 * 3600
 _APPROVED_S: Final = 7 * _DAY_S
 """An approval without `until` ends so long after it was first seen."""
-_PLAIN_NAME: Final = re.compile(r"[a-z][a-z0-9-]*[a-z0-9]")
+_PLAIN_NAME: Final = regex(r"[a-z][a-z0-9-]*[a-z0-9]")
 _WORDS_OF_YAML: Final = frozenset({"yes", "no", "on", "off", "true", "false", "null"})
-_NUMBER: Final = re.compile(r"[0-9]+(?:e[0-9]+)?")
+_NUMBER: Final = regex(r"[0-9]+(?:e[0-9]+)?")
 
 
 class StageInputs(Struct, frozen=True, kw_only=True):

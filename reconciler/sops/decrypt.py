@@ -13,11 +13,11 @@ import base64
 import binascii
 import hashlib
 import hmac
-import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from reconciler.api.content import DecryptedValues, Json, KeyGroup, Leaf, SopsMetadata
+from reconciler.regex import regex
 from reconciler.secrets import TAMPERED, UNKNOWN, OrderUnknown, go_float, parts_of, values_in_order
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ _KEY_BYTES: Final = 32
 _ENC_MAX: Final = 1_024
 """Characters of a data key for one X25519 identity (sops writes 400): reading takes time by the square of them."""
 _NONCE_BYTES: Final = range(8, 129)
-_INTEGER: Final = re.compile(rb"[-+]?\d{1,19}")
+_INTEGER: Final = regex(rb"[-+]?\d{1,19}")
 _TRUE: Final = frozenset({b"1", b"t", b"T", b"TRUE", b"true", b"True"})
 _FALSE: Final = frozenset({b"0", b"f", b"F", b"FALSE", b"false", b"False"})
 _EXACT: Final = 1e21

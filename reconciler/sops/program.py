@@ -31,6 +31,7 @@ from typing import Any, Final, NamedTuple
 from reconciler.api.content import DecryptedValues, Json, Leaf, SopsMetadata
 from reconciler.errors import ConfigurationError
 from reconciler.processes.run_program import Command, Exited, Limits, Terminated, Termination, run
+from reconciler.regex import regex
 from reconciler.secrets import BLOCK, UNKNOWN, OrderUnknown, parts_of, values_in_order
 from reconciler.sops.decrypt import DecryptRefused, NotOpenedError, value_of
 from reconciler.yaml import MappingNode, Node, ScalarNode, SequenceNode, YamlRefused, compose
@@ -73,30 +74,30 @@ def values_of(sealed: SopsMetadata, answer: bytes) -> DecryptedValues | DecryptR
 
 _SEGMENT: Final = r"[A-Za-z0-9_.-]{1,200}"
 _FORMS: Final[Mapping[str, Mapping[str, re.Pattern[str]]]] = {
-    "pgp": {"fp": re.compile(r"[0-9A-Fa-f]{8,40}", re.ASCII)},
+    "pgp": {"fp": regex(r"[0-9A-Fa-f]{8,40}", re.ASCII)},
     "kms": {
-        "arn": re.compile(r"arn:aws[a-z-]{0,20}:kms:[a-z0-9-]{1,40}:\d{12}:(?:key|alias)/[\w/-]{1,256}", re.ASCII),
-        "role": re.compile(r"(?:arn:aws[a-z-]{0,20}:iam::\d{12}:role/[\w+=,.@/-]{1,512})?", re.ASCII),
-        "aws_profile": re.compile(r"[\w.-]{0,100}", re.ASCII),
+        "arn": regex(r"arn:aws[a-z-]{0,20}:kms:[a-z0-9-]{1,40}:\d{12}:(?:key|alias)/[\w/-]{1,256}", re.ASCII),
+        "role": regex(r"(?:arn:aws[a-z-]{0,20}:iam::\d{12}:role/[\w+=,.@/-]{1,512})?", re.ASCII),
+        "aws_profile": regex(r"[\w.-]{0,100}", re.ASCII),
     },
     "gcp_kms": {
-        "resource_id": re.compile(
+        "resource_id": regex(
             rf"projects/[\w.:-]{{1,200}}/locations/{_SEGMENT}/keyRings/{_SEGMENT}/cryptoKeys/{_SEGMENT}"
             rf"(?:/cryptoKeyVersions/\d{{1,9}})?",
             re.ASCII,
         )
     },
-    "hckms": {"key_id": re.compile(r"[a-z0-9-]{1,40}:[0-9A-Fa-f-]{1,64}", re.ASCII)},
+    "hckms": {"key_id": regex(r"[a-z0-9-]{1,40}:[0-9A-Fa-f-]{1,64}", re.ASCII)},
     "azure_kv": {
-        "vault_url": re.compile(
+        "vault_url": regex(
             r"https://[A-Za-z0-9-]{1,64}\.(?:vault|managedhsm)\.(?:azure\.net|azure\.cn|usgovcloudapi\.net)/?", re.ASCII
         ),
-        "name": re.compile(r"[A-Za-z0-9-]{1,127}", re.ASCII),
-        "version": re.compile(r"[0-9A-Fa-f]{0,64}", re.ASCII),
+        "name": regex(r"[A-Za-z0-9-]{1,127}", re.ASCII),
+        "version": regex(r"[0-9A-Fa-f]{0,64}", re.ASCII),
     },
     "hc_vault": {
-        "engine_path": re.compile(rf"(?!.*\.\.){_SEGMENT}(?:/{_SEGMENT}){{0,9}}/?", re.ASCII),
-        "key_name": re.compile(rf"(?!\.\.){_SEGMENT}", re.ASCII),
+        "engine_path": regex(rf"(?!.*\.\.){_SEGMENT}(?:/{_SEGMENT}){{0,9}}/?", re.ASCII),
+        "key_name": regex(rf"(?!\.\.){_SEGMENT}", re.ASCII),
     },
 }
 
@@ -184,7 +185,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 _OPTION: Final = "--sops-binary"
-_VERSION: Final = re.compile(r"^sops (3)\.(\d{1,4})\.\d{1,4}(?:\s|$)", re.ASCII)
+_VERSION: Final = regex(r"^sops (3)\.(\d{1,4})\.\d{1,4}(?:\s|$)", re.ASCII)
 _MINOR_LEAST: Final = 10
 """sops 3.10 is the first that decrypts stdin. Source: its changelog."""
 _HANDED_ON: Final = frozenset(
@@ -195,7 +196,7 @@ _HANDED_ON: Final = frozenset(
 _HANDED_ON_BEGIN: Final = ("AWS_", "VAULT_", "AZURE_", "GOOGLE_", "CLOUDSDK_", "HUAWEICLOUD_")
 """Credentials for clouds. Nothing of ours is among it, and no setting of sops itself: some of those name programs,
 and some switch checks off."""
-_SECRET_NAME: Final = re.compile(r"TOKEN|SECRET|PASSWORD|KEY|HEADER|CREDENTIAL", re.IGNORECASE)
+_SECRET_NAME: Final = regex(r"TOKEN|SECRET|PASSWORD|KEY|HEADER|CREDENTIAL", re.IGNORECASE)
 _SECRET_LEAST: Final = 4
 _COMPLAINT_CHARACTERS: Final = 400
 

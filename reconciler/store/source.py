@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -14,6 +13,7 @@ from reconciler.api.refs import CommitWords
 from reconciler.clock import Clock
 from reconciler.errors import ConfigurationError, ReconcilerError, RevisionNotFound, StoreError
 from reconciler.hydration import blob_id
+from reconciler.regex import regex
 from reconciler.store.directory import StoreSource
 from reconciler.store.git.snapshot import GitStore
 from reconciler.store.git.url import check_revision, is_git_url, parse_git_url
@@ -103,7 +103,7 @@ def _content(file: StoreFile, blob: str = "") -> str:
 
 
 _CHANGES_MAX: Final = 10_000
-_COMMIT_ID: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_COMMIT_ID: Final = regex(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 
 class Commits:

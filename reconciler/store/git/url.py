@@ -38,8 +38,8 @@ _HEX_DIGEST: Final = regex(r"[0-9a-f]{64}", re.ASCII)
 _SHORT_DIGEST: Final = regex(r"[0-9a-f]{7,63}", re.ASCII)
 _HEADS_MAX: Final = 1_000_000
 _NAME: Final = r"(HEAD|refs/[^\x00-\x20\x7f:?*\[\\^~]{1,1000})"
-_HEAD: Final = re.compile(rf"(?m)^([0-9a-f]{{40}})\t{_NAME}$")
-_TARGET: Final = re.compile(rf"(?m)^ref: {_NAME}\t(HEAD)$")
+_HEAD: Final = regex(rf"(?m)^([0-9a-f]{{40}})\t{_NAME}$")
+_TARGET: Final = regex(rf"(?m)^ref: {_NAME}\t(HEAD)$")
 LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 _DEFAULT_USER: Final = "git"
 """The account of forges behind every deploy key; with a token they take any name."""
