@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from reconciler.api.content import Json
 from reconciler.api.plan import MISSING, Direction
-from reconciler.documents import Field, parse_duration
+from reconciler.documents import Field, FieldSupport, Shape, parse_duration, walk
 
 
 class Looser(Enum):
@@ -36,7 +36,7 @@ class Looser(Enum):
 class Effect(Struct, frozen=True):
     """A row. `order`: values from the strictest; empty: any change loosens. `is_always_held`: needs a person.
 
-    `is_block`: a mapping that counts by being there, whatever it says.
+    `is_block`: a mapping that counts by being there, whatever it says. `is_deep`: also for all below without a row.
     """
 
     meaning: str
@@ -44,6 +44,7 @@ class Effect(Struct, frozen=True):
     order: tuple[str, ...] = ()
     is_always_held: bool = False
     is_block: bool = False
+    is_deep: bool = False
 
     @property
     def has_scale(self) -> bool:
@@ -63,24 +64,19 @@ def rows_of(looser: Looser, meanings: Mapping[str, str]) -> dict[str, Effect]:
 
 
 def tree_of(prefix: str, paths: Iterable[str], meaning: str, looser: Looser = Looser.NEVER) -> dict[str, Effect]:
-    """Return a row for each path below a prefix, with one meaning."""
-    return {f"{prefix}{path}": Effect(meaning, looser) for path in paths}
+    """Return a row for each path below a prefix, with one meaning, which is that of all below it."""
+    return {f"{prefix}{path}": Effect(meaning, looser, is_deep=True) for path in paths}
 
 
-LABELS: Final = (
-    "", ".matchLabels", ".matchExpressions", ".matchExpressions[].key", ".matchExpressions[].operator",
-    ".matchExpressions[].values",
-)  # fmt: skip
-FIELDS: Final = tuple(path for path in LABELS if path != ".matchLabels")
-AFFINITY: Final = (
-    "", ".clusterNames", ".exclude", *(f".labelSelector{path}" for path in LABELS),
-    *(f".fieldSelector{path}" for path in FIELDS),
-)  # fmt: skip
-TARGET: Final = (*AFFINITY, *(f".clusterAffinity{path}" for path in AFFINITY))
-SELECTORS: Final = (
-    "", "[].apiVersion", "[].kind", "[].namespace", "[].name", *(f"[].labelSelector{path}" for path in LABELS),
-)  # fmt: skip
-WINDOW: Final = (".cron", ".duration", ".timeZone")
+def with_deep_rows(shape: Shape, rows: Rows) -> Rows:
+    """Return rows with one for each field below a deep one; fields without effect get none."""
+    whole = dict(rows)
+    for path, field in walk(shape):
+        above = whole.get(path.rpartition(".")[0].removesuffix("[]"))
+        if above is not None and above.is_deep and field.status is FieldSupport.SUPPORTED:
+            whole.setdefault(path, above)
+    return whole
+
 
 DOCUMENT_ROWS: Final[Rows] = rows_of(
     Looser.NEVER,
@@ -101,7 +97,12 @@ def _windows(prefix: str, subject: str) -> dict[str, Effect]:
     return {
         prefix: Effect(f"when {subject} may change", Looser.WINDOW),
         f"{prefix}[].kind": Effect(f"what was open for {subject} is closed, and the other way round", Looser.ALWAYS),
-        **tree_of(f"{prefix}[]", WINDOW, f"other times at which {subject} may change", Looser.ALWAYS),
+        **tree_of(
+            f"{prefix}[].",
+            ("cron", "duration", "timeZone"),
+            f"other times at which {subject} may change",
+            Looser.ALWAYS,
+        ),
     }
 
 
@@ -168,7 +169,7 @@ FLEET_ROWS: Final[Rows] = {
     ),
     "spec.secrets.plain": Effect("Secrets in plain text: {after}", Looser.MORE, ("refuse", "warn", "allow")),
     **_windows("spec.windows", "clusters"),
-    **tree_of("spec.windows[].clusters", AFFINITY, "the window is for other clusters", Looser.ALWAYS),
+    **tree_of("spec.windows[].", ["clusters"], "the window is for other clusters", Looser.ALWAYS),
     "spec.windows[].drift": Effect("drift outside of windows: {after} (hold: it waits)", Looser.MORE, ("hold", "heal")),
 }  # fmt: skip
 
@@ -223,7 +224,7 @@ ROLLOUT_ROWS: Final[Rows] = {
         Looser.ALWAYS, is_always_held=True,
     ),
     "spec.templates": Effect("other templates go by stages", Looser.ALWAYS),
-    **tree_of("spec.templates.", ("policies", "namespaces", *(f"labelSelector{path}" for path in LABELS)),
+    **tree_of("spec.templates.", ("policies", "namespaces", "labelSelector"),
             "other templates go by stages; those that leave it change at once", Looser.ALWAYS),
     **rows_of(Looser.ALWAYS, {
         "spec.stages": "other stages: clusters may change earlier, or past a gate",
@@ -236,7 +237,7 @@ ROLLOUT_ROWS: Final[Rows] = {
         "spec.stages[].gate.conditions[].status": "a stage must show another status of a condition",
         "spec.onNewCommit": "a commit while a release is under way: {after}",
     }),
-    **tree_of("spec.stages[].clusters", AFFINITY, "other clusters are in the stage, which may change them earlier",
+    **tree_of("spec.stages[].", ["clusters"], "other clusters are in the stage, which may change them earlier",
             Looser.ALWAYS),
     **tree_of("spec.stages[].gate.conditions[]", (".apiVersion", ".kind", ".namespace", ".name", ".cel"),
             "a stage must show a condition of other objects", Looser.ALWAYS),

@@ -5,44 +5,35 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from reconciler.fleet import KINDS
 from reconciler.lint.effects import (
     ADDED,
-    AFFINITY,
     CLUSTER_ROWS,
     DOCUMENT_ROWS,
     FLEET_ROWS,
-    LABELS,
     MEMBER_ROWS,
     PROFILE_ROWS,
     REMOVED,
     ROLLOUT_ROWS,
-    SELECTORS,
     TAINTS_ROWS,
-    TARGET,
     Effect,
     Looser,
     Rows,
     rows_of,
     tree_of,
+    with_deep_rows,
 )
 
 RENDER_ROWS: Final[Rows] = {
     ADDED: Effect("{name} makes objects of a chart or kustomization; `hydrate` writes them"),
     REMOVED: Effect("{name} makes no objects any more; those that it wrote stay until they are removed"),
-    **tree_of(
-        "spec.",
-        ("helm", *(f"helm.{name}" for name in ("chart", "repository", "version", "digest", "releaseName",
-         "namespace", "values", "kubeVersion", "apiVersions", "includeCRDs")), "kustomize", "kustomize.path",
-         "kustomize.namespace", "variants", "variants[].name", "variants[].values", "variants[].overlay", "secrets"),
-        "objects are made of other inputs when `hydrate` runs next",
-    ),
-    **tree_of("spec.", ("helm.update", "images", "images[].name", "images[].update"),
+    **tree_of("spec.", ("helm", "kustomize", "variants", "secrets"),
+            "objects are made of other inputs when `hydrate` runs next"),
+    **tree_of("spec.", ("helm.update", "images"),
             "`hydrate --update` takes other versions when it runs next"),
-    **tree_of("spec.leaveOut", ("", *(f"[].{name}" for name in ("kind", "group", "namespace", "name")),
-                              *(f"[].labelSelector{path}" for path in LABELS)),
+    **tree_of("spec.", ["leaveOut"],
             "objects are left out, and leave the clusters, or come, when `hydrate` runs next"),
-    **tree_of("spec.", ("placement", *(f"placement.clusters{path}" for path in AFFINITY),
-                      *(f"variants[].clusters{path}" for path in AFFINITY)),
+    **tree_of("spec.", ("placement", "variants[].clusters"),
             "objects are for other clusters when `hydrate` runs next"),
     "spec.output": Effect("`hydrate` writes into {after}; what is in {before} stays until it is removed"),
     "spec.secrets.leaveOut": Effect("Secrets with content are left out: {after}"),
@@ -71,31 +62,13 @@ LOCK_ROWS: Final[Rows] = {
 }
 
 _PLACED: Final = "in which clusters its objects are, and with how many replicas"
-_CLAIMS: Final = "it takes other objects, now and later"
 PROPAGATION_ROWS: Final[Rows] = {
     ADDED: Effect("this policy takes {takes}, now and later"),
     REMOVED: Effect("this policy no longer takes {takes}, now or later"),
     **tree_of("metadata.annotations", ("[fleet.reconciler/affinity-mode]", "[fleet.reconciler/fail-back]"), _PLACED),
     "metadata.annotations[fleet.reconciler/bring]": Effect("companions that are placed with its workloads"),
-    **tree_of("spec.resourceSelectors", SELECTORS, _CLAIMS),
-    **tree_of(
-        "spec.placement",
-        ("", *(f".clusterAffinity{path}" for path in AFFINITY), ".clusterAffinities",
-         *(f".clusterAffinities[]{path}" for path in (".affinityName", *AFFINITY[1:])),
-         ".clusterAffinities[].overflowAffinities",
-         *(f".clusterAffinities[].overflowAffinities[]{path}" for path in (".affinityName", *AFFINITY[1:])),
-         ".clusterTolerations",
-         *(f".clusterTolerations[].{name}" for name in ("key", "operator", "value", "effect", "tolerationSeconds")),
-         ".spreadConstraints",
-         *(f".spreadConstraints[].{name}" for name in ("spreadByField", "spreadByLabel", "minGroups", "maxGroups")),
-         ".replicaScheduling",
-         *(f".replicaScheduling.{name}" for name in ("replicaSchedulingType", "replicaDivisionPreference",
-           "customSchedulingType", "weightPreference", "weightPreference.staticWeightList",
-           *(f"weightPreference.staticWeightList[].targetCluster{path}" for path in TARGET),
-           "weightPreference.staticWeightList[].weight", "weightPreference.staticWeightList[].clusterNames",
-           "weightPreference.dynamicWeight"))),
-        _PLACED,
-    ),
+    **tree_of("spec.", ["resourceSelectors"], "it takes other objects, now and later"),
+    **tree_of("spec.placement", ("", ".clusterTolerations[].tolerationSeconds"), _PLACED),
     **rows_of(Looser.NEVER, {
         "spec.propagateDeps": "ConfigMaps, Secrets and others that its workloads name follow them: {after}",
         "spec.priority": "which policy takes an object that several select",
@@ -135,32 +108,16 @@ PROPAGATION_ROWS: Final[Rows] = {
     "spec.prune": Effect("what leaves the store is deleted and not released: {after}", Looser.MORE, ("false", "true")),
 }  # fmt: skip
 
-_CHANGES: Final = "what it changes in its objects, now and later"
-_PATCH: Final = ("", "[].subPath", "[].operator", "[].value")
-_OVERRIDERS: Final = (
-    "",
-    *(f".imageOverrider{path}" for path in ("", "[].predicate", "[].predicate.path", "[].component", "[].operator",
-      "[].value")),
-    *(f".{name}{path}" for name in ("commandOverrider", "argsOverrider")
-      for path in ("", "[].containerName", "[].operator", "[].value")),
-    *(f".{name}{path}" for name in ("labelsOverrider", "annotationsOverrider")
-      for path in ("", "[].operator", "[].value")),
-    ".fieldOverrider", ".fieldOverrider[].fieldPath", *(f".fieldOverrider[].json{path}" for path in _PATCH),
-    *(f".fieldOverrider[].yaml{path}" for path in _PATCH),
-    *(f".plaintext{path}" for path in ("", "[].path", "[].operator", "[].value")),
-)  # fmt: skip
 OVERRIDE_ROWS: Final[Rows] = {
     ADDED: Effect("this policy changes {takes}, now and later"),
     REMOVED: Effect("this policy no longer changes {takes}, now or later"),
-    **tree_of("spec.resourceSelectors", SELECTORS, "it changes other objects, now and later"),
-    **tree_of("spec.", ("overrideRules", *(f"overrideRules[].targetCluster{path}" for path in TARGET),
-                      *(f"targetCluster{path}" for path in TARGET)), "in which clusters it changes its objects"),
-    **tree_of("spec.", (*(f"overrideRules[].overriders{path}" for path in _OVERRIDERS),
-                      *(f"overriders{path}" for path in _OVERRIDERS)), _CHANGES),
+    **tree_of("spec.", ["resourceSelectors"], "it changes other objects, now and later"),
+    **tree_of("spec.", ("overrideRules", "targetCluster"), "in which clusters it changes its objects"),
+    **tree_of("spec.", ("overrideRules[].overriders", "overriders"), "what it changes in its objects, now and later"),
 }  # fmt: skip
 
 EFFECTS: Final[Mapping[str, Rows]] = {
-    kind: {**DOCUMENT_ROWS, **rows}
+    kind: with_deep_rows(KINDS[kind], {**DOCUMENT_ROWS, **rows}) if kind in KINDS else {**DOCUMENT_ROWS, **rows}
     for kind, rows in {
         "Fleet": FLEET_ROWS,
         "Cluster": CLUSTER_ROWS,
