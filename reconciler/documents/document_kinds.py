@@ -253,10 +253,8 @@ def own_document(
     if metadata is None:
         return fields, ""
     refuse_namespace(metadata, f"a {kind}")
-    name = metadata.text("name")
-    if metadata.has("name") and not is_legal(name):
-        metadata.error("name-illegal", f"{name!r} cannot name {rule}", "name")
-    return fields, name
+    metadata.check("name", is_legal, "name-illegal", f"{{}} cannot name {rule}")
+    return fields, metadata.text("name")
 
 
 _SYSTEM = regex(r"kube-.*|karmada-system|karmada-cluster|karmada-es-.*|fleet-system", re.DOTALL)

@@ -8,7 +8,7 @@ Source: design#strict-fields; design#refused-fields; design#all-faults.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType, UnionType
 from typing import TypeVar
 
@@ -146,6 +146,13 @@ class Fields:
     def warning(self, code: str, message: str, name: str = "", *, severity: Severity = Severity.WARNING) -> None:
         """Add a warning, or with `severity` a hint, at the mapping or at one of its fields."""
         self.report.warning(code, message, *(self.path(name) if name else self.steps), severity=severity)
+
+    def check(self, name: str, is_legal: Callable[[str], object], code: str, message: str) -> None:
+        """Report a text, or an item of a list of texts, that is not legal. `message`: `{}` in it is the text."""
+        value = self._get(name, FieldType.TEXT, FieldType.TEXTS)
+        for index, text in enumerate([value] if isinstance(value, str) else value or ()):
+            if not is_legal(text):
+                self.error(code, message.format(repr(text)), name, *(() if isinstance(value, str) else (index,)))
 
     def result(self, value: Value) -> tuple[Value | None, tuple[Problem, ...]]:
         """Return the value of the document, None if it has errors, and its problems in the order of the file."""

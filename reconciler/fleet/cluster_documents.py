@@ -205,8 +205,7 @@ def _taints(spec: Fields) -> tuple[Taint, ...]:
     known: set[tuple[str, str]] = set()
     for fields in spec.children("taints"):
         key, value, effect = fields.text("key"), fields.text("value"), fields.text("effect")
-        if fields.has("key") and not is_label_key(key):
-            fields.error("label-key-illegal", f"{key!r} cannot be the key of a taint", "key")
+        fields.check("key", is_label_key, "label-key-illegal", "{} cannot be the key of a taint")
         taint = Taint(key=key, value=value, effect=_EFFECTS_OF_MANAGED.get(effect, effect))
         if (key, taint.effect) in known:
             fields.error("taint-repeated", f"there is already a taint {key} with effect {effect}; keep one")

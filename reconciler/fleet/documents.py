@@ -78,13 +78,12 @@ def _promotion(document: Fields, spec: Fields, name: str) -> Promotion:
             spec.error("promotion-folder", f"{folder!r} is no folder of the store; write one as envs/staging", field)
     if origin and target and (is_below(origin, target) or is_below(target, origin)):
         spec.error("promotion-folder", "one of the folders is in the other", "to")
-    for index, text in enumerate(spec.texts("follow")):
-        if text not in tuple(FollowClass):
-            spec.error("promotion-field", f"{text!r} is no class of fields: {', '.join(FollowClass)}", "follow", index)
+    classes = f"{{}} is no class of fields: {', '.join(FollowClass)}"
+    spec.check("follow", tuple(FollowClass).__contains__, "promotion-field", classes)
     for field in ("fields", "stay"):
-        for index, text in enumerate(spec.texts(field)):
-            if parse_path(text) is None:
-                spec.error("promotion-field", f"{text!r} is no field; write it as plans do", field, index)
+        spec.check(
+            field, lambda text: parse_path(text) is not None, "promotion-field", "{} is no field; write it as plans do"
+        )
     follow = frozenset(FollowClass(text) for text in spec.texts("follow") if text in tuple(FollowClass))
     followed = {"follow": follow} if spec.has("follow") else {}
     return Promotion(

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import TypeVar
-
 from reconciler.api.fleet import (
     DriftMode,
     Fleet,
@@ -36,8 +33,6 @@ from reconciler.documents import (
     texts_field,
 )
 from reconciler.policy import FLEET_WINDOW_SHAPE, read_fleet_windows
-
-Choice = TypeVar("Choice", bound=StrEnum)
 
 _DEFAULTS = FleetSettings()
 _EVENTS_LEAST, _AGE_S_LEAST = 1000, 3600
@@ -170,14 +165,9 @@ def parse_fleet_settings(document: Document) -> tuple[FleetSettings | None, tupl
 def _settings(document: Fields, spec: Fields, name: str) -> FleetSettings:
     descheduling, drift, review = spec.section("descheduling"), spec.section("drift"), spec.section("review")
     self_heal = drift.flag("selfHeal")
-    for index, former in enumerate(spec.texts("previousNames")):
-        if not (former and is_label_value(former)):
-            spec.error("name-illegal", f"{former!r} cannot name a fleet", "previousNames", index)
-    namespaces = spec.section("namespaces")
-    for index, allowed in enumerate(namespaces.texts("allowed")):
-        if not (may_be_allowed(allowed) and is_dns_label(allowed)):
-            message = f"{allowed!r} is no namespace kube-*: others are open to policies, or never"
-            namespaces.error("system-namespace", message, "allowed", index)
+    spec.check("previousNames", lambda name: name and is_label_value(name), "name-illegal", "{} cannot name a fleet")
+    namespaces, message = spec.section("namespaces"), "{} is no namespace kube-*: others are open to policies, or never"
+    namespaces.check("allowed", lambda one: may_be_allowed(one) and is_dns_label(one), "system-namespace", message)
     return FleetSettings(
         name=name,
         previous_names=spec.texts("previousNames"),
@@ -188,7 +178,7 @@ def _settings(document: Fields, spec: Fields, name: str) -> FleetSettings:
         ),
         failover_act=spec.section("failover").text("mode", "act") == "act",
         self_heal=_DEFAULTS.self_heal if self_heal is None else self_heal,
-        drift_mode=_chosen(drift, "mode", _DEFAULTS.drift_mode),
+        drift_mode=DriftMode(drift.text("mode", _DEFAULTS.drift_mode)),
         resync_s=read_seconds(drift, "resync", _DEFAULTS.resync_s, least=1),
         guards=_guards(spec.section("guards")),
         ha=_ha(spec.child("ha")),
@@ -197,18 +187,12 @@ def _settings(document: Fields, spec: Fields, name: str) -> FleetSettings:
         partial=bool(spec.section("placement").flag("partial")),
         allowed_namespaces=frozenset(namespaces.texts("allowed")),
         windows=read_fleet_windows(spec),
-        plain_secrets=_chosen(spec.section("secrets"), "plain", _DEFAULTS.plain_secrets),
-        loosening=_chosen(review, "loosening", _DEFAULTS.loosening),
+        plain_secrets=PlainSecrets(spec.section("secrets").text("plain", _DEFAULTS.plain_secrets)),
+        loosening=LooseningHold(review.text("loosening", _DEFAULTS.loosening)),
         review_confirm=review.text("confirm"),
         ignore=tuple(_ignore_rule(item) for item in spec.children("ignore")),
         source=document.source(),
     )
-
-
-def _chosen(fields: Fields, name: str, default: Choice) -> Choice:
-    """Return the value of an enumeration; the default if it is missing or unknown, which has been reported."""
-    value = fields.text(name, default)
-    return type(default)(value) if value in set(type(default)) else default
 
 
 def _guards(fields: Fields) -> Guards:

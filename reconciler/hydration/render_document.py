@@ -42,6 +42,8 @@ _REPOSITORY: Final = regex(r"https?://[0-9A-Za-z._~:/\[\]-]+", re.ASCII)
 _REMOTE_CHART: Final = regex(r"oci://[0-9A-Za-z._:/-]*[0-9a-z]", re.ASCII)
 _CHART_NAME: Final = regex(r"[0-9A-Za-z][0-9A-Za-z._-]*", re.ASCII)
 
+_NO_RANGE: Final = "{} is no range of versions; write 1.x or >=1.2, <2"
+_NO_PATH: Final = "{} is no path in the store; write one as apps/web, from its root, without . and .."
 _RECIPIENT: Final = regex(r"age1[0-9a-z]{50,2000}", re.ASCII)
 
 _HELM: Final = shape(
@@ -193,21 +195,20 @@ def _helm(fields: Fields, name: str) -> HelmChart:
                 fields.error("render-chart", message, field)
     if not (is_dns_subdomain(chart.release_name) and len(chart.release_name) <= _NAME_MAX):
         fields.error("name-illegal", f"{chart.release_name!r} names no release", "releaseName")
-    if fields.has("kubeVersion") and not _VERSION.fullmatch(chart.kube_version):
-        fields.error("render-version", f"{chart.kube_version!r} is no version; write one as 1.36", "kubeVersion")
-    for index, served in enumerate(chart.api_versions):
-        group_version, _, kind = served.rpartition("/")
-        if not (is_api_version(served) or (is_api_version(group_version) and kind.isalnum())):
-            message = f"{served!r} is no API version; write one as policy/v1, or policy/v1/PodDisruptionBudget"
-            fields.error("render-version", message, "apiVersions", index)
+    fields.check("kubeVersion", _VERSION.fullmatch, "render-version", "{} is no version; write one as 1.36")
+    message = "{} is no API version; write one as policy/v1, or policy/v1/PodDisruptionBudget"
+    fields.check("apiVersions", _is_served, "render-version", message)
     return chart
 
 
+def _is_served(text: str) -> bool:
+    group_version, _, kind = text.rpartition("/")
+    return is_api_version(text) or (is_api_version(group_version) and kind.isalnum())
+
+
 def _namespace(fields: Fields) -> str:
-    namespace = fields.text("namespace")
-    if fields.has("namespace") and not is_dns_label(namespace):
-        fields.error("name-illegal", f"{namespace!r} names no namespace", "namespace")
-    return namespace
+    fields.check("namespace", is_dns_label, "name-illegal", "{} names no namespace")
+    return fields.text("namespace")
 
 
 def _check_remote(fields: Fields, chart: HelmChart) -> None:
@@ -222,8 +223,7 @@ def _check_remote(fields: Fields, chart: HelmChart) -> None:
         fields.error("render-chart", message, "chart")
     if not _VERSION.fullmatch(chart.version):
         fields.error("render-chart", "a chart that others serve needs its exact version", "version")
-    if fields.has("update") and not is_range(chart.update):
-        _not_a_range(fields, chart.update)
+    fields.check("update", is_range, "render-version", _NO_RANGE)
     if not _DIGEST.fullmatch(chart.digest):
         message = "a chart that others serve needs the digest of its archive: sha256: and 64 digits"
         fields.error("render-chart", message, "digest")
@@ -235,8 +235,7 @@ def _variants(spec: Fields, *, is_helm: bool, is_kustomize: bool) -> Iterator[Re
     by_affinity: dict[ClusterAffinity, str] = {}
     for fields in spec.children("variants"):
         name, clusters = fields.text("name"), fields.child("clusters")
-        if fields.has("name") and not _is_name(name):
-            fields.error("name-illegal", f"{name!r} cannot name a variant", "name")
+        fields.check("name", _is_name, "name-illegal", "{} cannot name a variant")
         if name in names:
             fields.error("render-variant", f"the name {name} is taken by an earlier one", "name")
         names.add(name)
@@ -293,11 +292,8 @@ def _secrets(spec: Fields) -> RenderSecrets:
         return RenderSecrets()
     if fields.is_empty("leaveOut") == fields.is_empty("age"):
         fields.error("render-secret", "write one of leaveOut (what makes them) and age (recipients)")
-    recipients = fields.texts("age")
-    for index, recipient in enumerate(recipients):
-        if not _RECIPIENT.fullmatch(recipient):
-            fields.error("render-secret", f"{recipient!r} is no recipient of age; write age1…", "age", index)
-    return RenderSecrets(made_by=fields.text("leaveOut"), age=recipients)
+    fields.check("age", _RECIPIENT.fullmatch, "render-secret", "{} is no recipient of age; write age1…")
+    return RenderSecrets(made_by=fields.text("leaveOut"), age=fields.texts("age"))
 
 
 def _images(spec: Fields) -> Iterator[ImageRule]:
@@ -306,33 +302,18 @@ def _images(spec: Fields) -> Iterator[ImageRule]:
         image = parse_image(rule.name)
         if fields.has("name") and (image is None or image.tag or image.digest):
             fields.error("render-version", f"{rule.name!r} is no image; write it without tag and digest", "name")
-        if fields.has("update") and not is_range(rule.update):
-            _not_a_range(fields, rule.update)
+        fields.check("update", is_range, "render-version", _NO_RANGE)
         yield rule
 
 
-def _not_a_range(fields: Fields, text: str) -> None:
-    fields.error("render-version", f"{text!r} is no range of versions; write 1.x or >=1.2, <2", "update")
-
-
 def _paths(fields: Fields, name: str) -> tuple[str, ...]:
-    paths = fields.texts(name)
-    for index, path in enumerate(paths):
-        _check_path(fields, path, name, index)
-    return paths
+    fields.check(name, is_plain_path, "render-path", _NO_PATH)
+    return fields.texts(name)
 
 
 def _path(fields: Fields, name: str) -> str:
-    path = fields.text(name)
-    if fields.has(name):
-        _check_path(fields, path, name)
-    return path
-
-
-def _check_path(fields: Fields, path: str, name: str, *rest: int) -> None:
-    if not is_plain_path(path):
-        message = f"{path!r} is no path in the store; write one as apps/web, from its root, without . and .."
-        fields.error("render-path", message, name, *rest)
+    fields.check(name, is_plain_path, "render-path", _NO_PATH)
+    return fields.text(name)
 
 
 def is_plain_path(path: str) -> bool:

@@ -154,10 +154,9 @@ def read_application_failover(spec: Fields) -> ApplicationFailover | None:
         # Without effect, but what is written must be right.
         preservation, rules = each.child("statePreservation") if each else None, []
         for rule in preservation.children("rules") if preservation else ():
-            label = rule.text("aliasLabelName")
-            if rule.has("aliasLabelName") and not is_label_key(label):
-                rule.error("label-key-illegal", f"{label!r} cannot be a label key", "aliasLabelName")
-            rules.append(StatePreservationRule(alias_label=label, json_path=rule.text("jsonPath")))
+            rule.check("aliasLabelName", is_label_key, "label-key-illegal", "{} cannot be a label key")
+            alias, path = rule.text("aliasLabelName"), rule.text("jsonPath")
+            rules.append(StatePreservationRule(alias_label=alias, json_path=path))
     if fields is None:
         return None
     mode = PurgeMode(fields.text("purgeMode", PurgeMode.GRACIOUSLY))

@@ -241,19 +241,16 @@ def _check_stages(spec: Fields, stages: tuple[Stage, ...]) -> None:
 
 
 def _stage(fields: Fields) -> Stage:
-    name, label = fields.text("name"), fields.text("orderByLabel")
-    if fields.has("name") and not (name and is_label_value(name)):
-        fields.error("rollout-stage-name", f"{name!r} cannot name a stage", "name")
-    if fields.has("orderByLabel") and not is_label_key(label):
-        fields.error("label-selector-invalid", f"{label!r} cannot be the key of a label", "orderByLabel")
+    fields.check("name", lambda name: name and is_label_value(name), "rollout-stage-name", "{} cannot name a stage")
+    fields.check("orderByLabel", is_label_key, "label-selector-invalid", "{} cannot be the key of a label")
     clusters, gate, after = fields.child("clusters"), fields.child("gate"), fields.child("after")
     affinity = read_affinity(clusters) if clusters else None
     windows = (read_window(item) for item in fields.children("windows"))
     return Stage(
-        name=name,
+        name=fields.text("name"),
         clusters=None if affinity is None or is_empty(affinity) else affinity,
         max_concurrency=_amount(fields, "maxConcurrency", Amount(1)),
-        order_by_label=label,
+        order_by_label=fields.text("orderByLabel"),
         gate=_gate(gate) if gate else Gate(),
         after=After(wait_s=read_seconds(after, "wait", 0, least=0), approval=bool(after.flag("approval")))
         if after
