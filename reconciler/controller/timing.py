@@ -73,7 +73,7 @@ SETTLING_S: Final = 10.0
 LIVED_S: Final = 30.0
 """Age of a stream that was a watch, whatever ended it."""
 QUIET_S: Final = 600.0
-"""Time without news after which a fight, or the flapping of an application, is over."""
+"""Time without news after which a fight, or the flapping of an application, cluster or kind, is over."""
 WENT_BACK_SHOWN_S: Final = 86_400.0
 """Time for which `status` shows a restored cluster; history keeps it."""
 UNDONE_COUNTED_S: Final = 7 * 86_400.0

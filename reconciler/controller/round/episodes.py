@@ -102,7 +102,7 @@ def _is_news(kind: EventKind, before: Event, data: Mapping[str, Any]) -> bool:
 
 
 FLAPS_MAX: Final = 3
-"""Limit of reports within the window that an object is degraded, and that it is healthy again."""
+"""Limit of reports within the window that a condition began, and that it is over."""
 OBJECTS_MAX: Final = 20
 """So many objects of a hold or a freeze are named; `status` and `diff` list all."""
 _FILES_MAX: Final = 5

@@ -22,6 +22,7 @@ from reconciler.controller.round.episodes import (
     OBJECTS_MAX,
     STORE,
     Episodes,
+    Holding,
     Steps,
     freeze,
     hold_of,
@@ -76,8 +77,8 @@ class ReportedConditions:
         self.held_by: dict[Copy, str] = {}
         """By copy that waits for a person the revision with which that began."""
         self._frozen: Mapping[Copy, Frozen] = {}
-        self._degraded_at: dict[str, list[str]] = {}
-        """By subject the recent times at which it began to be degraded (RFC 3339)."""
+        self._begun_at: dict[tuple[EventKind, str], list[str]] = {}
+        """The recent beginnings of conditions that may flap (RFC 3339)."""
         self._healed_at: dict[Copy, str] = {}
         """Recently healed copies: a fault soon afterwards belongs to the hand edit."""
         self._healed_now: set[Copy] = set()
@@ -144,7 +145,7 @@ class ReportedConditions:
             self._episodes.forget(each, subjects)
         away = {f"cluster {name}": {"why": one.why} for name, one in members.items() if isinstance(one, NotRead)}
         over = [f"cluster {name}" for name, one in members.items() if not isinstance(one, NotRead)]
-        return self._episodes.update(kind, away, now, over=over)
+        return self._damped(kind, away, now, over=over)
 
     def _kinds(self, facts: StateFacts, now: str) -> tuple[Event, ...]:
         """Kinds that cannot be read. Of a cluster that is away it is not known whether they can be again."""
@@ -154,9 +155,8 @@ class ReportedConditions:
             for name, each in facts.unlisted.items()
             for kind_fault in each
         }
-        read = {name for name, member in facts.members.items() if isinstance(member, Read)}
-        over = [subject for subject in self._episodes.open(kind) if _cluster_of(subject) in read]
-        return self._episodes.update(kind, unread, now, over=over)
+        over = [one for one in self._episodes.open(kind) if isinstance(facts.members.get(_cluster_of(one)), Read)]
+        return self._damped(kind, unread, now, over=over)
 
     def _refused(self, state: FleetState, turns: Sequence[StateChange], now: str) -> tuple[Event, ...]:
         kind = EventKind.OBJECT_REFUSED
@@ -177,7 +177,7 @@ class ReportedConditions:
         new = dict.fromkeys(self._healed_now - self._healed_at.keys(), now)
         self._healed_at = {copy: at for copy, at in self._healed_at.items() if age_s(at, now) < timing.SETTLING_S} | new
         self._healed_now = set()
-        known = self._episodes.open(kind).keys()
+        known = self._episodes.open(kind)
         spared = [copy for copy in conditions if copy in self._healed_at and _subject(copy) not in known]
         self._settling = {copy: self._settling.get(copy, later(now, timing.SETTLING_S)) for copy in spared}
         holding = {
@@ -185,15 +185,16 @@ class ReportedConditions:
             for copy, one in conditions.items()
             if copy not in self._settling
         }
-        for subject in holding.keys() - known:
-            self._degraded_at.setdefault(subject, []).append(now)
-        lately = {
-            name: [at for at in ats if age_s(at, now) < timing.QUIET_S] for name, ats in self._degraded_at.items()
-        }
-        self._degraded_at = {name: ats for name, ats in lately.items() if ats}
-        # One that changes too often is not reported as healthy until the window is over.
-        over = [name for name in self._over(kind, degraded, state) if len(self._degraded_at.get(name, ())) < FLAPS_MAX]
-        return self._episodes.update(kind, holding, now, over=over)
+        return self._damped(kind, holding, now, over=self._over(kind, degraded, state))
+
+    def _damped(self, kind: EventKind, holding: Holding, now: str, over: Collection[str]) -> tuple[Event, ...]:
+        """Update episodes; one that begins too often is not reported as over until the window is."""
+        for subject in holding.keys() - self._episodes.open(kind).keys():
+            self._begun_at.setdefault((kind, subject), []).append(now)
+        lately = ((key, [at for at in ats if age_s(at, now) < timing.QUIET_S]) for key, ats in self._begun_at.items())
+        self._begun_at = {key: ats for key, ats in lately if ats}
+        steady = [one for one in over if len(self._begun_at.get((kind, one), ())) < FLAPS_MAX]
+        return self._episodes.update(kind, holding, now, over=steady)
 
     def due_at(self) -> str:
         """Return the time of the next report without a change (RFC 3339); empty: none."""
@@ -233,8 +234,7 @@ class ReportedConditions:
         events = self._episodes.update(EventKind.HELD, held, now, over=over)
         still = {STORE: freeze(self._frozen)} if self._frozen else {}
         # After a start, frozen objects of an unreachable cluster are unknown.
-        is_known = all(cluster.why_away is None for cluster in state.clusters.values())
-        is_whole = is_known or state.facts.schedule.fleet.is_complete
+        is_whole = state.facts.schedule.fleet.is_complete or all(not one.why_away for one in state.clusters.values())
         return (*events, *self._episodes.update(EventKind.FROZEN, still, now, over=(STORE,) if is_whole else ()))
 
     def _began_with(self, copy: Copy, known: Collection[str], revision: str) -> str:

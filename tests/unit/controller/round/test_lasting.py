@@ -165,6 +165,21 @@ def test_what_comes_and_goes_is_degraded_until_it_has_been_well_for_longer(tmp_p
         assert len(telling.events(EventKind.DEGRADED)) == FLAPS_MAX + 1
 
 
+def test_a_cluster_that_answers_now_and_then_is_away_until_it_has_answered_for_longer(tmp_path: Path) -> None:
+    """One of three API servers behind one address is broken."""
+    with Journal.open(tmp_path / "journal.db") as journal:
+        telling = Telling(journal, applied())
+        for _ in range(10):
+            telling.scene.away = {"m1": "HTTP 401"}
+            telling.round()
+            telling.scene.away = {}
+            telling.round()
+        assert len(telling.events(EventKind.CLUSTER_AWAY)) == FLAPS_MAX
+        assert telling.events(EventKind.CLUSTER_AWAY, EventKind.CLUSTER_BACK)[-1].kind == "cluster-away"
+        telling.round(after_s=timing.QUIET_S)
+        assert telling.events(EventKind.CLUSTER_AWAY, EventKind.CLUSTER_BACK)[-1].kind == "cluster-back"
+
+
 def test_a_hold_that_waits_for_a_person_is_told_for_its_cluster_with_what_is_held(tmp_path: Path) -> None:
     with Journal.open(tmp_path / "journal.db") as journal:
         scene = Scene("m1", "m2", names=("app", "other"))
