@@ -65,7 +65,7 @@ class MemberClusterError(ReconcilerError):
 class ClusterUnreachable(MemberClusterError):
     """No answer, or not before the deadline."""
 
-    todo = "bring {cluster} back, and have a webhook there that hangs fixed; it is retried automatically"
+    todo = "have {cluster} answer writes (its API server, a proxy, a webhook that hangs); it is retried automatically"
 
 
 class ServerFailed(MemberClusterError):

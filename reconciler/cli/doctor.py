@@ -142,7 +142,7 @@ def _tell(findings: list[Finding], fleet: Fleet) -> None:
             finding.cluster,
             finding.context,
             finding.version or "-",
-            "no" if finding.error else "yes",
+            "yes" if finding.version else "no",
             *("-" if finding.error else "partly" if verb in denied else "yes" for verb in VERBS),
         ]
         for finding in findings
@@ -178,7 +178,7 @@ def _part(finding: Finding) -> dict[str, object]:
         "cluster": finding.cluster,
         "context": finding.context,
         "version": finding.version or None,
-        "reachable": not finding.error,
+        "reachable": bool(finding.version),
         "error": finding.error or None,
         "uid": finding.uid or None,
         "denied": [str(replace(right, verbs=(verb,))) for right in finding.denied for verb in right.verbs],

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from reconciler.api.clusters import Cluster, Observations
 from reconciler.api.content import Json, JsonObject
 from reconciler.api.fleet import Fleet
+from reconciler.containment import try_await
 from reconciler.controller.cluster_reads.clusters_needed import pulling
 from reconciler.controller.once.planning import Access, configs_of, open_members
 from reconciler.controller.round.owner_record import holder_name
@@ -201,11 +202,13 @@ async def examine(fleet: Fleet, access: Access) -> tuple[list[Finding], LeaderSt
         served = {(gvk.group, kind.plural) for gvk, kind in discovery.kinds.items()}
         wanted = {level: _needed(schedule, level, recorded, names, member.name)[0] for level in Level}
         rights = [right for right in wanted[Level.FULL] if (right.group, right.resource) in served]
-        refused = tuple(chain.from_iterable(await asyncio.gather(*(_denied(member, right) for right in rights))))
+        answers, fault = await try_await(asyncio.gather(*(_denied(member, right) for right in rights)))
+        refused = tuple(chain.from_iterable(answers or ()))
         denied = tuple(right for right in refused if right != EXPLAINING)
-        context = fleet.clusters[member.name].context_name
         return Finding(
-            cluster=member.name, context=context, version=version, uid=uid, denied=denied, level=_level(wanted, denied),
+            cluster=member.name, context=fleet.clusters[member.name].context_name, version=version, uid=uid,
+            error=f"it answers reads but no questions about rights: {getattr(fault, 'message', fault)}" if fault else "",
+            denied=denied, level="" if fault else _level(wanted, denied),
             unserved=_unserved(schedule, member.name, discovery), risks=_NO_EVENTS if denied != refused else (),
         )  # fmt: skip
 

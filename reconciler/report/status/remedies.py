@@ -78,7 +78,7 @@ _HEALTH: Final = {
     "Unschedulable": f"give {{cluster}} nodes that fit, lower what {{place}} asks for, {_REVERT}",
 }
 """By the reason that the kubelet, the scheduler or a controller gives. Source: Kubernetes, waiting containers."""
-_OF_CLUSTER: Final = (EVICTED, NODE_LOST, NO_CONTROLLER)
+_NODES: Final = "bring nodes of {cluster} back that are not ready or cordoned"
 _LIMIT: Final = f"raise the limit in {{cluster}} that refuses its pods, lower what {{place}} asks for, {_REVERT}"
 _BY_WORDS: Final = {
     "FailedCreate": (
@@ -93,9 +93,11 @@ _BY_WORDS: Final = {
         ("webhook", f"correct {{place}} as the webhook of {{cluster}} wants it, or fix the webhook, {_REVERT}"),
     ),
     "Unschedulable": (
-        ("insufficient", _HEALTH["Unschedulable"]),
+        ("no nodes available", "give {cluster} nodes: it has none"),
         ("persistentvolumeclaim", f"give {{cluster}} the claim or the volume that its pods wait for, {_REVERT}"),
-        ("taint", f"bring nodes of {{cluster}} back that are not ready, or tolerate the taint in {{place}}, {_REVERT}"),
+        *((each, _HEALTH["Unschedulable"]) for each in ("insufficient", "too many", "didn't", "conflict")),
+        *((each, _NODES) for each in ("{node.kubernetes.io/", "were unschedulable")),
+        ("taint", f"{_NODES}, take the taint from them, or tolerate it in {{place}}"),
     ),
 }
 """By a reason with several causes: words of the API server or the scheduler in lower case, and what to do."""
@@ -140,7 +142,7 @@ def behind(facts: StateFacts, cluster: str, identity: Identity, trouble: SyncSta
     if not todo:
         return NOBODY
     # What somebody else does in a cluster, or a node that runs out of something, is no commit's.
-    is_of_cluster = isinstance(trouble, Degraded | Progressing) and trouble.reason in _OF_CLUSTER
+    is_of_cluster = isinstance(trouble, Degraded | Progressing) and _REVERT not in _of_pods(trouble)
     is_by_commit = not (isinstance(trouble, Refused | Fought | NotKnown) or is_of_cluster or is_by_tick)
     return Behind(who=who, revision=revision if is_by_commit else "", source=source, todo=todo)
 
@@ -165,11 +167,8 @@ def remedy(cluster: str, identity: Identity, trouble: SyncState | HealthState, s
         case Failed(todo=todo):
             wanted = todo or MemberClusterError.todo
         case Degraded(reason=reason) | Progressing(reason=reason):
-            text = f"{trouble.why} {trouble.unmade}".lower()
-            usual = _DESCRIBE if isinstance(trouble, Degraded) or reason in _BY_WORDS else ""
-            by_words = (todo for word, todo in _BY_WORDS.get(reason, ()) if word in text)
-            wanted = next(by_words, _HEALTH.get(reason, usual))
-            if identity.kind == "StatefulSet" and reason in _HEALTH and reason != EVICTED:
+            wanted = _of_pods(trouble)
+            if identity.kind == "StatefulSet" and reason in _HEALTH and _REVERT in wanted:
                 wanted += _POD_STAYS
         case _:
             wanted = ""
@@ -179,6 +178,14 @@ def remedy(cluster: str, identity: Identity, trouble: SyncState | HealthState, s
         namespace=f" -n {identity.namespace}" if identity.namespace else "",
         object=f"{identity.kind.lower()}/{identity.name}",
     )
+
+
+def _of_pods(trouble: Degraded | Progressing) -> str:
+    """Return the remedy, with its parts to be filled in; without `_REVERT` no commit is to blame."""
+    text, reason = f"{trouble.why} {trouble.unmade}".lower(), trouble.reason
+    usual = _DESCRIBE if isinstance(trouble, Degraded) or reason in _BY_WORDS else ""
+    by_words = (todo for word, todo in _BY_WORDS.get(reason, ()) if word in text)
+    return next(by_words, _HEALTH.get(reason, usual))
 
 
 def source_of(facts: StateFacts, cluster: str, identity: Identity) -> str:

@@ -11,7 +11,16 @@ import pytest
 import yaml
 
 from reconciler.lease import Handover, Lease, handover_body, lease_body
-from reconciler.sim import BackgroundFleet, ClusterSpec, FleetInABox, Request, background_fleet
+from reconciler.sim import (
+    BackgroundFleet,
+    ClusterSpec,
+    Fault,
+    FaultKind,
+    FleetInABox,
+    Request,
+    background_fleet,
+    is_write,
+)
 from tests.fakes.definitions import definition
 from tests.fakes.lying_server import Lie, let_lie, stale
 from tests.fakes.sops_programs import Fake
@@ -191,6 +200,19 @@ def test_an_api_that_does_not_answer_is_named_as_silent_and_is_no_failure(desk: 
     assert desk.json()["m1"]["unserved"][0].startswith(told)
     desk.lie("m1", None)
     assert (desk.run().code, desk.run().err) == (0, "")
+
+
+def test_a_cluster_that_answers_reads_alone_is_reachable_and_said_to_answer_no_writes(desk: Desk) -> None:
+    unavailable = Fault(kind=FaultKind.UNAVAILABLE, retry_after_s=None)
+    desk.change(lambda box: box.servers["m1"].faults.order(unavailable, when=is_write, times=1000))
+    done = desk.run()
+    assert (done.code, done.out.splitlines()[1].split()[3:]) == (1, ["yes", "-", "-", "-"]), done
+    assert "m1: it answers reads but no questions about rights: the server is currently unable" in done.err
+    assert "not allowed" not in done.err
+    found = desk.json()["m1"]
+    assert (found["reachable"], found["level"], found["denied"]) == (True, None, [])
+    desk.change(lambda box: box.servers["m1"].faults.clear())
+    assert desk.run().code == 0
 
 
 def test_only_the_clusters_that_were_named_are_told_of(desk: Desk) -> None:

@@ -52,8 +52,11 @@ FORBIDDEN = 'pods "web-1" is forbidden: '
         ),
         ("Unschedulable", '0/3 nodes are available: persistentvolumeclaim "d" not found.', "the claim or the volume"),
         ("Unschedulable", "pod has unbound immediate PersistentVolumeClaims.", "the claim or the volume"),
-        ("Unschedulable", "3 node(s) had untolerated taint {a: b}.", "tolerate the taint in web.yaml:1"),
-        ("Unschedulable", "1 node(s) had untolerated taint(s).", "bring nodes of m1 back that are not ready"),
+        (
+            "Unschedulable",
+            "0/2 nodes: 1 Insufficient cpu, 1 node(s) had untolerated taint {node.kubernetes.io/unreachable: }",
+            "give m1 nodes that fit",
+        ),
         ("Unschedulable", "3 node(s) didn't match Pod's node affinity/selector.", "give m1 nodes that fit"),
     ],
 )
@@ -61,6 +64,25 @@ def test_a_remedy_fits_the_cause(reason: str, said: str, todo: str) -> None:
     for found in (Degraded(said, reason=reason), Progressing("0 of 1 replicas are available", said, reason=reason)):
         assert todo in remedy("m1", WEB, found, "web.yaml:1", "ab" * 20)
         assert "`git revert abababababab`" in remedy("m1", WEB, found, "web.yaml:1", "ab" * 20)
+
+
+@pytest.mark.parametrize(
+    ("said", "todo"),
+    [
+        ("no nodes available to schedule pods", "give m1 nodes: it has none"),
+        ("3 node(s) had untolerated taint {node.kubernetes.io/not-ready: }. preemption: 0/3 nodes are available", "back"),
+        ("0/3 nodes are available: 3 node(s) were unschedulable.", "that are not ready or cordoned"),
+        ("3 node(s) had untolerated taint {a: b}.", "or tolerate it in "),
+        ("3 node(s) had untolerated taint(s).", "bring nodes of m1 back"),
+    ],
+)
+def test_no_commit_is_to_blame_for_nodes_that_take_no_pods(said: str, todo: str) -> None:
+    facts = StateFacts(schedule=TestBed("m1").run(fleet_of(deployment(), clusters=("m1",))).schedule, manifests={},
+                       members={})  # fmt: skip
+    for found in (Degraded(said, reason="Unschedulable"), Progressing("0 of 1", said, reason="Unschedulable")):
+        cause = behind(facts, "m1", WEB, found)
+        assert todo in cause.todo and "revert" not in cause.todo and "put its former" not in cause.todo
+        assert not cause.revision
 
 
 @pytest.mark.parametrize(
