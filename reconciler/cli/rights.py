@@ -207,7 +207,7 @@ async def examine(fleet: Fleet, access: Access) -> tuple[list[Finding], LeaderSt
         denied = tuple(right for right in refused if right != EXPLAINING)
         return Finding(
             cluster=member.name, context=fleet.clusters[member.name].context_name, version=version, uid=uid,
-            error=f"it answers reads but no questions about rights: {getattr(fault, 'message', fault)}" if fault else "",
+            error=f"it answers reads but no questions about rights: {getattr(fault, 'message', '')}" if fault else "",
             denied=denied, level="" if fault else _level(wanted, denied),
             unserved=_unserved(schedule, member.name, discovery), risks=_NO_EVENTS if denied != refused else (),
         )  # fmt: skip

@@ -11,6 +11,9 @@ from reconciler.cli import options
 from reconciler.cli.cluster_access import ServiceAddress, commits_of, journal_path, refuse_beside, server_options
 from reconciler.cli.printing import answer, document_text, prose, remark, style_for
 
+_CLOCKS_DIFFER_S = 60.0
+"""So much the clocks of machines may differ."""
+
 
 @click.command(context_settings=options.SETTINGS)
 @options.optional_store
@@ -25,11 +28,16 @@ def command(
 
     It is read from the journal, also while a daemon runs; with STORE, a Git repository, the commit is named too.
     """
+    from reconciler.clock import SystemClock
+    from reconciler.observations import age_s
     from reconciler.report.status.text import released_text, status_text
 
     if server is not None:
         refuse_beside(server, store=store, named_store=store, journal=journal)
-    document = server.open().get("status").document if server is not None else _read(journal, store)
+    now = SystemClock().now()
+    document = server.open().get("status").document if server is not None else _read(journal, store, now)
+    if (ahead_s := -age_s(document["time"], now)) > _CLOCKS_DIFFER_S:
+        remark(f"the last round is {ahead_s:.0f} s ahead of the clock here: that was set back, or is slow")
     if output in ("json", "yaml"):
         answer(document_text(document, output))
     elif not released:
@@ -40,12 +48,11 @@ def command(
         remark("nothing has been released")
 
 
-def _read(journal: Path | None, store: str | None) -> dict[str, Any]:
-    from reconciler.clock import SystemClock
+def _read(journal: Path | None, store: str | None, now: str) -> dict[str, Any]:
     from reconciler.controller.vitals.journal_documents import picture_in, status_of
     from reconciler.journal.sqlite_journal import Journal
 
-    path, now = journal_path(journal, store), SystemClock().now()
+    path = journal_path(journal, store)
     with Journal.open(path, read_only=True) as opened, opened.transaction():
         commits = commits_of(store or picture_in(opened)["source"], beside=path)
         document = status_of(opened, commits, now)

@@ -20,6 +20,7 @@ from reconciler.api.refs import GVK
 from reconciler.errors import (
     AlreadyExists,
     BadAnswer,
+    CredentialsRejected,
     Forbidden,
     InvalidObject,
     KindFault,
@@ -182,7 +183,8 @@ class Kinds:
 
     async def fault_of(self, gvk: GVK, error: MemberClusterError) -> MemberClusterError:
         """Return the error of a request about a kind: a KindNotRead if the cluster answers all the same."""
-        if isinstance(error, (KindFault, *_OF_AN_OBJECT, *_OF_US)) or not await self._is_there():
+        is_unsent = isinstance(error, CredentialsRejected) and not error.status
+        if is_unsent or isinstance(error, (KindFault, *_OF_AN_OBJECT, *_OF_US)) or not await self._is_there():
             return error
         message = f"{gvk.text} cannot be read: {error.message}{_remedy(gvk, error)}"
         of_kind = KindThrottled if isinstance(error, Throttled) else KindNotRead

@@ -50,8 +50,12 @@ class Episodes:
         """Return unfinished episodes, by subject."""
         return self._open[kind]
 
-    def update(self, kind: EventKind, holding: Holding, now: str, *, over: Iterable[str]) -> tuple[Event, ...]:
+    def update(
+        self, kind: EventKind, holding: Holding, now: str, *, over: Iterable[str], gone: Collection[str] = ()
+    ) -> tuple[Event, ...]:
         """Record beginnings, and ends of episodes that are `over`: others go on. Return the events of both.
+
+        `gone`: those that are over since their object is no longer placed there.
 
         A broken store with another error begins again: each error is worth an event. So does a degraded object with
         another reason, since the first one is seldom the most useful, and a hold that has grown.
@@ -62,6 +66,7 @@ class Episodes:
         for subject in sorted(ended):
             begun = known.pop(subject)
             cause = {key: begun.data[key] for key in ("why", "who") if key in begun.data}
+            cause |= {"why": f"it is no longer placed there: {cause['why']}"} if subject in gone else {}
             events.append(self._event(_END_OF[kind], subject, now, {**cause, "since": begun_at(begun)}))
         for subject, raw in sorted(holding.items()):
             data = {key: scrub_text(value) if isinstance(value, str) else value for key, value in raw.items()}

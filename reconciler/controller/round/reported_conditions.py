@@ -185,16 +185,21 @@ class ReportedConditions:
             for copy, one in conditions.items()
             if copy not in self._settling
         }
-        return self._damped(kind, holding, now, over=self._over(kind, degraded, state))
+        over, manifests = self._over(kind, degraded, state), state.facts.manifests
+        copies = {one: _copy_of(known[one]) for one in over}
+        gone = {one for one, (cluster, identity) in copies.items() if identity not in manifests.get(cluster, {})}
+        return self._damped(kind, holding, now, over, gone)
 
-    def _damped(self, kind: EventKind, holding: Holding, now: str, over: Collection[str]) -> tuple[Event, ...]:
-        """Update episodes; one that begins too often is not reported as over until the window is."""
+    def _damped(
+        self, kind: EventKind, holding: Holding, now: str, over: Collection[str], gone: Collection[str] = ()
+    ) -> tuple[Event, ...]:
+        """Update episodes; one that begins too often is not reported as over until the window is, or it is gone."""
         for subject in holding.keys() - self._episodes.open(kind).keys():
             self._begun_at.setdefault((kind, subject), []).append(now)
         lately = ((key, [at for at in ats if age_s(at, now) < timing.QUIET_S]) for key, ats in self._begun_at.items())
         self._begun_at = {key: ats for key, ats in lately if ats}
-        steady = [one for one in over if len(self._begun_at.get((kind, one), ())) < FLAPS_MAX]
-        return self._episodes.update(kind, holding, now, over=steady)
+        steady = [one for one in over if one in gone or len(self._begun_at.get((kind, one), ())) < FLAPS_MAX]
+        return self._episodes.update(kind, holding, now, over=steady, gone=gone)
 
     def due_at(self) -> str:
         """Return the time of the next report without a change (RFC 3339); empty: none."""

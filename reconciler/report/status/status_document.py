@@ -190,15 +190,11 @@ def status_document(status: StatusDocument) -> dict[str, Json]:
         "suspensions": suspensions_part(status.suspensions),
         "constraints": constraints_part(status.constraints),
         "released": [
-            {
-                "subject": event.subject,
-                "time": event.time,
-                "revision": event.data.get("revision"),
-                "cause": event.data.get("why") or event.data.get("cause"),
-            }
+            {"subject": event.subject, "time": event.time, "revision": event.data.get("revision"),
+             "cause": event.data.get("why") or event.data.get("cause")}
             for event in status.released
         ],
-    }
+    }  # fmt: skip
 
 
 def _with_remedy(row: JsonObject, status: StatusDocument) -> JsonObject:
@@ -226,19 +222,12 @@ def suspensions_part(suspensions: Iterable[SuspensionRecord]) -> list[Json]:
 def constraints_part(constraints: Iterable[Constraint]) -> list[Json]:
     """`[{resource, cluster, replicasMax, excludes, since, until, reason, tick, todo}]`, those of ticks first."""
     return [
-        {
-            "resource": str(one.identity),
-            "cluster": one.cluster,
-            "replicasMax": one.replicas_max,
-            "excludes": one.excludes,
-            "since": one.since or None,
-            "until": one.until or None,
-            "reason": one.reason,
-            "tick": str(one.tick) or None,
-            "todo": todo_of(EventKind.CONSTRAINED, f"{one.identity} @ {one.cluster}", {"tick": one.tick}),
-        }
+        {"resource": str(one.identity), "cluster": one.cluster, "replicasMax": one.replicas_max,
+         "excludes": one.excludes, "since": one.since or None, "until": one.until or None, "reason": one.reason,
+         "tick": str(one.tick) or None,
+         "todo": todo_of(EventKind.CONSTRAINED, f"{one.identity} @ {one.cluster}", {"tick": one.tick})}
         for one in constraints
-    ]
+    ]  # fmt: skip
 
 
 def constraint_words(entry: Mapping[str, Any]) -> str:
@@ -256,13 +245,7 @@ def constraint_words(entry: Mapping[str, Any]) -> str:
 def evictions_part(evictions: Iterable[EvictionRecord]) -> list[Json]:
     """`[{resource, cluster, since, until, who, reason}]`; until is null when only `--undo` ends it."""
     return [
-        {
-            "resource": str(order.identity),
-            "cluster": order.cluster,
-            "since": order.since,
-            "until": order.until or None,
-            "who": order.who,
-            "reason": order.reason,
-        }
+        {"resource": str(order.identity), "cluster": order.cluster, "since": order.since,
+         "until": order.until or None, "who": order.who, "reason": order.reason}
         for order in evictions
-    ]
+    ]  # fmt: skip

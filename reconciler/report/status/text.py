@@ -106,15 +106,11 @@ def status_text(document: Document, style: Style = PLAIN, *, wide: bool = False)
 
 def released_text(document: Document) -> str:
     """The objects that were left to themselves, newest first; empty when there are none."""
-    rows = [
-        [
-            visible(entry["subject"]),
-            entry["time"],
-            visible(short_revision(entry["revision"] or "-")),
-            visible(entry["cause"] or "-"),
-        ]
-        for entry in document["released"]
-    ]
+    facts = (
+        (one["subject"], one["time"], short_revision(one["revision"] or "-"), one["cause"] or "-")
+        for one in document["released"]
+    )
+    rows = [[*map(visible, each)] for each in facts]
     return joined(aligned([["OBJECT", "RELEASED", "REVISION", "WHY"], *rows])) if rows else ""
 
 

@@ -81,13 +81,9 @@ def _of_the_store(model: ViewModel) -> Iterator[Alert]:
             todo=todo_of(EventKind.SOURCE_FAILED, "store", {}),
         )
     if model.journal.error:
-        yield Alert(
-            weight=Weight.ERROR,
-            what=AlertKind.PROBLEM,
-            title="the journal cannot be read",
-            why=model.text(model.journal.error),
-            todo="history, orders and timers are not shown meanwhile",
-        )
+        yield Alert(weight=Weight.ERROR, what=AlertKind.PROBLEM, title="the journal cannot be read",
+                   why=model.text(model.journal.error),
+                   todo="history, orders and timers are not shown meanwhile")  # fmt: skip
 
 
 def _of_clusters(model: ViewModel, only: str | None, identity: Identity | None) -> Iterator[Alert]:
@@ -134,16 +130,11 @@ def _suspensions(model: ViewModel, only: str | None) -> Iterator[Alert]:
         if only is not None and record.scope not in ("fleet", f"cluster {only}"):
             continue
         until = f"until {record.until}" if record.until else "until it is resumed"
-        yield Alert(
-            weight=Weight.INFO,
-            what=AlertKind.SUSPENDED,
-            title=model.text(f"{record.scope} is suspended {until}"),
-            why=model.text(record.reason),
-            cluster=cluster_in(record.scope),
-            since=model.journal.since(EventKind.SUSPENDED, record.scope),
-            who=model.text(record.who) or None,
-            todo=model.text(todo_of(EventKind.SUSPENDED, record.scope, {})),
-        )
+        title = model.text(f"{record.scope} is suspended {until}")
+        yield Alert(weight=Weight.INFO, what=AlertKind.SUSPENDED, title=title, why=model.text(record.reason),
+                   cluster=cluster_in(record.scope), since=model.journal.since(EventKind.SUSPENDED, record.scope),
+                   who=model.text(record.who) or None,
+                   todo=model.text(todo_of(EventKind.SUSPENDED, record.scope, {})))  # fmt: skip
 
 
 def _evictions(model: ViewModel, only: str | None, identity: Identity | None) -> Iterator[Alert]:
@@ -151,17 +142,11 @@ def _evictions(model: ViewModel, only: str | None, identity: Identity | None) ->
         if only not in (None, order.cluster) or identity not in (None, order.identity):
             continue
         until = f" until {order.until}" if order.until else ""
-        yield Alert(
-            weight=Weight.INFO,
-            what=AlertKind.EVICTED,
-            title=model.text(f"{order.identity} is kept out of {order.cluster}{until}"),
-            why=model.text(order.reason),
-            cluster=order.cluster,
-            resource=model.resource(order.cluster, order.identity),
-            since=order.since or None,
-            who=model.text(order.who) or None,
-            todo=model.text(todo_of(EventKind.EVICTED, f"{order.identity} @ {order.cluster}", {})),
-        )
+        title = model.text(f"{order.identity} is kept out of {order.cluster}{until}")
+        yield Alert(weight=Weight.INFO, what=AlertKind.EVICTED, title=title, why=model.text(order.reason),
+                   cluster=order.cluster, resource=model.resource(order.cluster, order.identity),
+                   since=order.since or None, who=model.text(order.who) or None,
+                   todo=model.text(todo_of(EventKind.EVICTED, f"{order.identity} @ {order.cluster}", {})))  # fmt: skip
 
 
 _MOVED: Final = {Tick.DESCHEDULING: "fewer replicas than its policy gives", Tick.FAILOVER: "others take over"}

@@ -70,6 +70,14 @@ def test_nothing_is_known_of_the_objects_of_a_cluster_that_is_down(path: Path) -
     assert "connection refused" in run("status", "--journal", str(path)).out
 
 
+def test_a_round_of_later_than_now_is_remarked_upon(path: Path) -> None:
+    """The clock was set back: `seen` would say that it is fresh."""
+    assert run("status", "--journal", str(path)).err == ""
+    with Journal.open(path) as journal:
+        record_round(journal, now=FAR)
+    assert "ahead of the clock here: that was set back, or is slow" in run("status", "--journal", str(path)).err
+
+
 def test_a_first_round_without_a_cluster_is_not_complete(tmp_path: Path) -> None:
     path = tmp_path / "journal.db"
     with Journal.open(path) as journal:

@@ -9,7 +9,15 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from reconciler.api.refs import GVK
-from reconciler.errors import AnswerTooLarge, BadAnswer, KindNotRead, KindNotServed, ListExpired, MemberClusterError
+from reconciler.errors import (
+    AnswerTooLarge,
+    BadAnswer,
+    CredentialsRejected,
+    KindNotRead,
+    KindNotServed,
+    ListExpired,
+    MemberClusterError,
+)
 from reconciler.kube import MemberCluster, MemberClusters, MemberConfig, TransportSettings, UserAgent
 from reconciler.kube.kube_requests import WRITE_DEADLINE_S
 from reconciler.kube.member_clusters import DEFAULT_SETTINGS
@@ -181,6 +189,15 @@ async def test_a_failure_is_of_its_kind_where_the_cluster_answers_otherwise(fail
             if is_there:
                 assert "Widget (x.example/v1) cannot be read" in got.value.message
                 assert len(await member.pods()) == 1, "the kind that fails does not have the cluster left alone"
+
+
+@pytest.mark.parametrize(("answered", "is_of_kind"), [(0, False), (401, True)])
+async def test_credentials_that_could_not_be_had_are_no_fault_of_a_kind(answered: int, *, is_of_kind: bool) -> None:
+    """Nothing was sent. An extension API server may well refuse credentials that the cluster takes."""
+    rejected = CredentialsRejected("m1", "the exec plugin failed", status=answered)
+    async with member_with(lambda path, query: reply(200, KUBE_SYSTEM)) as (member, _):
+        fault = await member.fault_of(WIDGET, rejected)
+    assert (fault is rejected, isinstance(fault, KindNotRead)) == (not is_of_kind, is_of_kind)
 
 
 async def test_a_kind_that_is_served_elsewhere_by_now_is_asked_for_there() -> None:

@@ -165,6 +165,21 @@ def test_what_comes_and_goes_is_degraded_until_it_has_been_well_for_longer(tmp_p
         assert len(telling.events(EventKind.DEGRADED)) == FLAPS_MAX + 1
 
 
+def test_what_left_has_not_become_well(tmp_path: Path) -> None:
+    """It was deleted, or failover moved it: nothing of it works now, and however often it flapped, it is over."""
+    with Journal.open(tmp_path / "journal.db") as journal:
+        telling = Telling(journal, applied())
+        for health in ({COPY: PULL}, {}, {COPY: PULL}, {}, {COPY: PULL}):
+            telling.scene.health = dict(health)
+            telling.round()
+        assert [one.data["why"] for one in telling.events(EventKind.RECOVERED)] == [PULL.why] * (FLAPS_MAX - 1)
+        telling.scene.gone, telling.scene.health = {"app"}, {}
+        telling.scene.apply()
+        telling.round()
+        *_, left = telling.events(EventKind.RECOVERED)
+        assert left.data["why"] == f"it is no longer placed there: {PULL.why}"
+
+
 def test_a_cluster_that_answers_now_and_then_is_away_until_it_has_answered_for_longer(tmp_path: Path) -> None:
     """One of three API servers behind one address is broken."""
     with Journal.open(tmp_path / "journal.db") as journal:

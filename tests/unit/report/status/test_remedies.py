@@ -70,7 +70,7 @@ def test_a_remedy_fits_the_cause(reason: str, said: str, todo: str) -> None:
     ("said", "todo"),
     [
         ("no nodes available to schedule pods", "give m1 nodes: it has none"),
-        ("3 node(s) had untolerated taint {node.kubernetes.io/not-ready: }. preemption: 0/3 nodes are available", "back"),
+        ("3 node(s) had untolerated taint {node.kubernetes.io/not-ready: }.", "bring nodes of m1 back"),
         ("0/3 nodes are available: 3 node(s) were unschedulable.", "that are not ready or cordoned"),
         ("3 node(s) had untolerated taint {a: b}.", "or tolerate it in "),
         ("3 node(s) had untolerated taint(s).", "bring nodes of m1 back"),
