@@ -160,7 +160,7 @@ def needed_rights(
         if (group, kind) in resources
     ]
     own = (*_own(level, holder), *(_lease(level, fleet.settings.name) if is_leased else ()))
-    rights = merged([*of_kinds, *own, *_beside(fleet, schedule.interpreters, written), *_grants(fleet, level)])
+    rights = merged([*of_kinds, *own, *_other_rights(fleet, schedule.interpreters, written), *_grants(fleet, level)])
     return NeededRights(rights=rights, unknown=tuple(sorted(verbs.keys() - resources.keys())))
 
 
@@ -187,7 +187,7 @@ def _lease(level: Level, fleet: str) -> Iterator[Right]:
         yield Right("", "configmaps", (handover_name(fleet),), ("get", *_APPLY))
 
 
-def _beside(fleet: Fleet, interpreters: Registry, written: Mapping[Identity, GroupKind]) -> Iterator[Right]:
+def _other_rights(fleet: Fleet, interpreters: Registry, written: Mapping[Identity, GroupKind]) -> Iterator[Right]:
     if wants_capacity(fleet):
         yield from (Right(group, resource, (), ("list",)) for group, resource in _CAPACITY)
     if any(

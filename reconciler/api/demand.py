@@ -77,7 +77,7 @@ class DependencyRef(Struct, frozen=True, kw_only=True):
     granted_to: tuple[str, ...] = ()
 
 
-class Made(Struct, frozen=True, order=True):
+class MadeObject(Struct, frozen=True, order=True):
     """An object that a controller makes of another one. `is_whole` False: it only adds to an existing object."""
 
     identity: Identity

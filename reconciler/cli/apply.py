@@ -78,7 +78,7 @@ def command(
         losing = style_for().red("Apply these changes, with deletions, replacements or releases among them?")
         return click.confirm(losing if has_destruction(planned.plan) else "Apply these changes?", err=True)
 
-    def tell(result: ChangeResult) -> None:
+    def print_result(result: ChangeResult) -> None:
         if output == "text":
             is_heard(lambda: remark(_line(result)))
 
@@ -91,7 +91,7 @@ def command(
         stage=stage,
         keys=keyring_of(keys, chosen.store),
     )
-    applied = run(apply_once(fleet, access, agree, tell))
+    applied = run(apply_once(fleet, access, agree, print_result))
     last_good.save(is_applied=applied.is_agreed)
     plan = applied.round.plan
     if fleet.settings.observe_only:

@@ -96,7 +96,7 @@ def journal_path(journal: Path | None, store: str | None = None) -> Path:
     from reconciler.fleet import why_nameless
 
     if store is None:
-        return journal_about(Path.cwd(), os.environ)
+        return journal_of_folder(Path.cwd(), os.environ)
     fleet = read_fleet(store)
     path = journal_for(fleet, os.environ)
     if path is None:
@@ -124,7 +124,7 @@ def journal_for(fleet: Fleet, environ: Mapping[str, str], *, writes: str = "") -
     return path
 
 
-def journal_about(folder: Path, environ: Mapping[str, str]) -> Path:
+def journal_of_folder(folder: Path, environ: Mapping[str, str]) -> Path:
     """Return the journal for a folder. Raises ConfigurationError: several; JournalError: none, or unreadable."""
     from reconciler.journal.journal_rebuild import known_journals, service_journal, source_of
 
@@ -209,7 +209,7 @@ server_options = grouped(
 )  # fmt: skip
 
 
-def refuse_beside(server: ServiceAddress, **values: object) -> None:
+def refuse_local(server: ServiceAddress, **values: object) -> None:
     """Raise UsageError for a typed option about local files, which `--server` would ignore."""
     context = click.get_current_context()
     for name, value in values.items():

@@ -91,7 +91,7 @@ def command(
             }
         answer(json_text(document))
     else:
-        _tell(findings, fleet)
+        _print_findings(findings, fleet)
         for name in sorted(pulled(fleet, access)):
             remark(
                 f"{name}: another process applies there (spec.syncMode: Pull); --cluster {name} asks it all the same"
@@ -134,7 +134,7 @@ def _sops(keys: options.KeysNamed, store: str) -> tuple[str, str]:
         return "", str(error)
 
 
-def _tell(findings: list[Finding], fleet: Fleet) -> None:
+def _print_findings(findings: list[Finding], fleet: Fleet) -> None:
     from reconciler.report.terminal import Fit, table
 
     rows = [

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from reconciler.cli import options
-from reconciler.cli.cluster_access import ServiceAddress, access_to, refuse_beside, server_options
+from reconciler.cli.cluster_access import ServiceAddress, access_to, refuse_local, server_options
 from reconciler.cli.options import resource_and_store
 from reconciler.cli.printing import answer, prose, remark, run, style_for
 from reconciler.errors import JournalError
@@ -81,7 +81,7 @@ def command(
     else:
         if named:
             raise click.UsageError(f"{named} says what is read here; with --server the service reads it")
-        refuse_beside(server, store=store, rev=rev, as_directory=as_directory, kubeconfig=kubeconfig, journal=journal,
+        refuse_local(server, store=store, rev=rev, as_directory=as_directory, kubeconfig=kubeconfig, journal=journal,
                       observations=observations, live=live)  # fmt: skip
         kind, _, name = resource.partition("/")
         document = server.open().get("explain", kind, namespace or "-", name).document

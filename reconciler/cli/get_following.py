@@ -37,9 +37,9 @@ class Lines:
         self._widest: list[str] = self._layout.header if self._layout is not None else []
         self.rows: dict[Key, PrintedRow] = {}
         for cluster, printed in tables.items():
-            self.take_in(cluster, printed)
+            self.changed_lines(cluster, printed)
 
-    def take_in(self, cluster: str, printed: PrintedTable | list[Any]) -> list[str]:
+    def changed_lines(self, cluster: str, printed: PrintedTable | list[Any]) -> list[str]:
         """Return the lines of rows that differ from the last printed ones; the header precedes the first of all."""
         lines: list[str] = []
         for row in getattr(printed, "rows", ()):
@@ -137,12 +137,12 @@ class _Changes(WatchHandler):
         self._put((cluster, identity.namespace, identity.name), is_gone=event.type == "DELETED")
 
     def unlisted(self, cluster: str, gvk: GVK) -> None:
-        self._tell(cluster, gvk.text, f"{gvk.text} cannot be read now")
+        self._report(cluster, gvk.text, f"{gvk.text} cannot be read now")
 
     def trouble(self, cluster: str, error: MemberClusterError) -> None:
-        self._tell(cluster, error.message, error.message)
+        self._report(cluster, error.message, error.message)
 
-    def _tell(self, cluster: str, about: str, text: str) -> None:
+    def _report(self, cluster: str, about: str, text: str) -> None:
         if (cluster, about) not in self._reported:
             self._reported.add((cluster, about))
             remark(f"{cluster}: {text}; trying again")
@@ -155,7 +155,7 @@ class _Changes(WatchHandler):
 async def _lines_of(members: MemberClusters, kind: ServedKind, lines: Lines, key: Key) -> list[str]:
     cluster, namespace, name = key
     try:
-        return lines.take_in(cluster, await members[cluster].table(kind, namespace=namespace, name=name))
+        return lines.changed_lines(cluster, await members[cluster].table(kind, namespace=namespace, name=name))
     except ObjectNotFound:
         return lines.gone(key)
     except MemberClusterError:

@@ -16,7 +16,7 @@ from reconciler.cli.cluster_access import (
     ServiceAddress,
     commits_of,
     journal_path,
-    refuse_beside,
+    refuse_local,
     served_history,
     server_options,
 )
@@ -78,7 +78,7 @@ def command(
         limit=limit,
     )
     if server is not None:
-        refuse_beside(server, store=store, journal=journal)
+        refuse_local(server, store=store, journal=journal)
         ask: History = partial(served_history, server.open())
     else:
         path = journal_path(journal, store)

@@ -98,7 +98,7 @@ def hydrate(
     errors = (problem for problem in fleet.problems if problem.severity is Severity.ERROR)
     outputs = [render.output for render in fleet.renders]  # They are about to be written.
     problems = [problem for problem in errors if not any(is_below(problem.source.path, output) for output in outputs)]
-    is_good = not _tell([*problems, *overlaps(fleet.renders, fleet.clusters)])
+    is_good = not _print_problems([*problems, *overlaps(fleet.renders, fleet.clusters)])
     rendered: list[tuple[Render, Output]] = []
     with tree_of(location, None, as_files=True) as tree:
         files = RenderFiles(tree)
@@ -128,7 +128,7 @@ def _chosen(fleet: Fleet, only: tuple[str, ...], *, is_silent: bool = False) -> 
     return tuple(render for render in fleet.renders if not only or render.name in only)
 
 
-def _tell(problems: list[Problem] | tuple[Problem, ...]) -> bool:
+def _print_problems(problems: list[Problem] | tuple[Problem, ...]) -> bool:
     """Show problems; whether there is an error among them."""
     show_problems(problems)
     return has_errors(problems)
@@ -138,18 +138,18 @@ def _fetched(render: Render, files: RenderFiles, tools: Tools, root: Path) -> bo
     """Bring the charts that others serve into the store; whether they are there."""
     is_good = True
 
-    def take(chart: str, brought: Mapping[str, bytes], problems: tuple[Problem, ...]) -> bool:
+    def write_chart(chart: str, brought: Mapping[str, bytes], problems: tuple[Problem, ...]) -> bool:
         for path, data in brought.items():
             write_file(root, path, data)
         if brought:
             prose(f"{render.name}: fetched {chart}\n")
-        return not _tell(problems)
+        return not _print_problems(problems)
 
     if render.helm is not None and render.helm.is_remote and not is_there(render.helm, files):
-        is_good &= take(render.helm.path, *fetched(render, tools.tool("helm"), os.environ))
+        is_good &= write_chart(render.helm.path, *fetched(render, tools.tool("helm"), os.environ))
     for chart in inputs_of(render, files).charts:
         if chart.repository and files.kind_at(chart.path) is StorePathKind.NOTHING:
-            is_good &= take(chart.path, *fetched_for_kustomize(render, chart, tools.tool("helm"), os.environ))
+            is_good &= write_chart(chart.path, *fetched_for_kustomize(render, chart, tools.tool("helm"), os.environ))
     return is_good
 
 
@@ -181,7 +181,7 @@ def _text(body: JsonObject) -> str:
 
 def _finish(fleet: Fleet, render: Render, files: RenderFiles, output: Output, root: Path, *, check: bool) -> bool:
     """Write an output, or compare it; whether all is well."""
-    if _tell(output.problems):
+    if _print_problems(output.problems):
         prose(f"{render.name}: {render.output} is not written\n")
         return False
     if output.files is None:

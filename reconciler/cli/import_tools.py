@@ -56,7 +56,7 @@ def import_from_tools(
             store = read_flux(documents, checkouts, fleet=fleet, kube_version=kube_version, names=known)
     if store.count:
         _write(folder, store)
-    _tell(store, folder, is_all=is_all)
+    _print_summary(store, folder, is_all=is_all)
     return 0 if is_all_read and store.count and not store.failed else 1
 
 
@@ -139,7 +139,7 @@ def _write(folder: Path, store: ImportedStore) -> None:
         answer(f"wrote {len(copies)} files below {folder / 'sources'}, as they are in their checkouts")
 
 
-def _tell(store: ImportedStore, folder: Path, *, is_all: bool) -> None:
+def _print_summary(store: ImportedStore, folder: Path, *, is_all: bool) -> None:
     """Print the omissions, the failures and the next steps of a person. `is_all`: each of one reason."""
     for lines in (store.left_out, store.failed, store.directives):
         for line in map(str, lines) if is_all else grouped(lines):

@@ -78,7 +78,7 @@ def sync(
     snapshot, fleet = read_location(location, base or None)
     bodies = run(read_profiles(inventory, fleet.settings.name, followed(origin, snapshot.files)))
     edits = synced(origin, bodies, fleet, snapshot.files, {**DEFAULT_PROPERTIES, **pairs}, dump_yaml)
-    _tell(edits)
+    _print_edits(edits)
     if check:
         sys.exit(_DIFFERS if edits.edits else 0)
     if not edits.edits:
@@ -89,7 +89,7 @@ def sync(
         _commit(location, branch, base, origin, edits)
 
 
-def _tell(edits: InventoryEdits) -> None:
+def _print_edits(edits: InventoryEdits) -> None:
     from reconciler.report.safe_text import visible
 
     for edit in edits.edits:

@@ -172,7 +172,7 @@ def _text(title: str, result: Promoted, health: Callable[[str], str]) -> str:
 
 
 def _lines(carried: DocumentPair, health: Callable[[str], str]) -> list[str]:
-    from reconciler.promotion import goes_back
+    from reconciler.promotion import is_downgrade
     from reconciler.report.difference import value_texts
     from reconciler.report.safe_text import visible
 
@@ -181,7 +181,7 @@ def _lines(carried: DocumentPair, health: Callable[[str], str]) -> list[str]:
         before, after = value_texts(change.before, change.after, 120)
         lines += [
             f"  {visible(change.path)}",
-            f"      {before} → {after}{', an older version' if goes_back(change) else ''}",
+            f"      {before} → {after}{', an older version' if is_downgrade(change) else ''}",
         ]
     if carried.moved:
         lines.append(f"  from {visible(carried.origin)}, {visible(health(carried.origin))}")

@@ -16,7 +16,7 @@ from reconciler.containment import try_await
 from reconciler.controller.cluster_reads.clusters_needed import pulling
 from reconciler.controller.once.planning import Access, configs_of, open_members
 from reconciler.controller.round.owner_record import holder_name
-from reconciler.controller.service.elector import LeaderStatus, who_leads
+from reconciler.controller.service.elector import LeaderStatus, lease_and_handover
 from reconciler.errors import ConfigurationError, ReconcilerError
 from reconciler.fleet import why_nameless
 from reconciler.incremental import by_key
@@ -221,7 +221,7 @@ async def examine(fleet: Fleet, access: Access) -> tuple[list[Finding], LeaderSt
             why = str(members.failed.get(ha.cluster, f"the store has no cluster {ha.cluster}"))
             leading = LeaderStatus(cluster=ha.cluster, error=why)
             if member is not None:
-                leading = await who_leads(member, fleet.settings.name)
+                leading = await lease_and_handover(member, fleet.settings.name)
     findings = [
         _finding(fleet.clusters[name], result, configs[name], access)
         for name, result in sorted(results.items())

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from reconciler.cli import options
-from reconciler.cli.cluster_access import ServiceAddress, commits_of, journal_path, refuse_beside, server_options
+from reconciler.cli.cluster_access import ServiceAddress, commits_of, journal_path, refuse_local, server_options
 from reconciler.cli.printing import answer, document_text, prose, remark, style_for
 
 _CLOCKS_DIFFER_S = 60.0
@@ -33,7 +33,7 @@ def command(
     from reconciler.report.status.text import released_text, status_text
 
     if server is not None:
-        refuse_beside(server, store=store, named_store=store, journal=journal)
+        refuse_local(server, store=store, named_store=store, journal=journal)
     now = SystemClock().now()
     document = server.open().get("status").document if server is not None else _read(journal, store, now)
     if (ahead_s := -age_s(document["time"], now)) > _CLOCKS_DIFFER_S:

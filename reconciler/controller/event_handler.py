@@ -189,7 +189,7 @@ class EventHandler(WatchHandler):
         for key in [key for key in self._strangers if key[0] == cluster]:
             del self._strangers[key]
         data = {"why": "its versions are older than what was seen before; was a backup of its etcd put back?"}
-        self._parts.journal.tell(EventKind.CLUSTER_WENT_BACK, f"cluster {cluster}", data, now)
+        self._parts.journal.record_event(EventKind.CLUSTER_WENT_BACK, f"cluster {cluster}", data, now)
         log.warning("a cluster went back to an earlier state; it is looked at again",
                     extra={"event": "ClusterWentBack", "cluster": cluster, "why": data["why"]})  # fmt: skip
 

@@ -45,10 +45,10 @@ from reconciler.controller.recorder import Recorder
 from reconciler.controller.retries.caches import Garbage, RoundCaches
 from reconciler.controller.retries.health_cache import PodDiagnostics
 from reconciler.controller.round.dry_runs import Contents, dry_run
-from reconciler.controller.round.failed_changes import Looked, looked_health, with_holders
+from reconciler.controller.round.failed_changes import Looked, health_read, with_holders
 from reconciler.controller.store_follower import StoreFollower, concerns_everything, needs_other_members
 from reconciler.controller.tasks import beside, in_thread
-from reconciler.controller.vitals.service_vitals import RoundPhase, tell_progress
+from reconciler.controller.vitals.service_vitals import RoundPhase, log_progress
 from reconciler.controller.watches.kind_watches import Watches, WatchKeeper
 from reconciler.controller.watches.polls import Polls
 from reconciler.controller.writer import Writer
@@ -123,7 +123,7 @@ class ControlLoop:
                 "pods": self._ailments.watch(latest),
                 "restores": self._memory.restores.watch(latest, clock, inbox),
                 "polls": self._polls.run(),
-                "start": tell_progress(self._parts.vitals, clock),
+                "start": log_progress(self._parts.vitals, clock),
                 "stop of the loop": self._send_stop(stop),
             }
             async with beside(lookouts):
@@ -179,7 +179,7 @@ class ControlLoop:
         state, work = await self._with_store(state, work)
         self._published.publish(state)
         fleet = state.fleet
-        parts.round_log.took(batch, fleet.revision if fleet is not None else "", clock)
+        parts.round_log.batch_taken(batch, fleet.revision if fleet is not None else "", clock)
         if fleet is None:
             await clock.sleep(timing.TICK_S)
             self._inbox.send(StoreChanged(), LoopCommand(LoopOrder.LOOK))
@@ -200,7 +200,7 @@ class ControlLoop:
         # A commit that changes nothing has a round too, which asks no cluster: what is shown names its revision.
         is_shown = state.picture is not None and state.picture.schedule.fleet.revision == fleet.revision
         if scope is not None and scope.is_empty and is_shown:
-            return (self._recorder.tell_rollouts(state) if state.rollouts != before.rollouts else state), 0.0
+            return (self._recorder.report_rollouts(state) if state.rollouts != before.rollouts else state), 0.0
         planned, snapshot, health = await self._planned(state, fleet, scope, now)
         parts.round_log.planned(planned, snapshot)
         state = replace(state, schemas=snapshot.schemas)
@@ -228,7 +228,7 @@ class ControlLoop:
         busy = ", ".join(sorted(self._memory.workers.busy))
         self._parts.beat(RoundPhase.IDLE, text=f"waiting for writes to {busy}" if busy else "")
         self._garbage.idle(clock.monotonic_s())
-        state, news_s = self._recorder.tell_news(state)
+        state, news_s = self._recorder.report_news(state)
         if self._stages.is_due(state):
             self._inbox.send(TimerDue(LoopTimer.STAGES))
         most_s = self._memory.workers.pause_s if busy else timing.CHECK_S
@@ -349,7 +349,7 @@ class ControlLoop:
         snapshot = self._memory.workers.without(snapshot)
         parts.beat(RoundPhase.PLAN, copies)
         planned = await in_thread(plan_round, snapshot, schedule)
-        health = await in_thread(looked_health, planned, snapshot)
+        health = await in_thread(health_read, planned, snapshot)
         asking = partial(parts.beat, RoundPhase.DRY_RUN)
         busy = self._memory.workers.busy
         free = {name: member for name, member in answered_by(state.reachable).items() if name not in busy}

@@ -31,7 +31,7 @@ from reconciler.controller.round.recover import recover
 from reconciler.controller.store_follower import StoreFollower
 from reconciler.controller.tasks import in_thread
 from reconciler.controller.timetable import Ticks
-from reconciler.controller.vitals.logs import Transitions, tell_events
+from reconciler.controller.vitals.logs import Transitions, log_events
 from reconciler.controller.vitals.service_vitals import RoundPhase
 from reconciler.errors import HeldByCopy
 from reconciler.kube.client import MemberCluster
@@ -153,7 +153,7 @@ class Reader:
         parts, before = self._parts, state.known.ledger
         if not self._lost(state):
             return state, {}, set()
-        about = await recover(parts.journal, state.reachable, fleet, self._is_lost, self._tell_fault)
+        about = await recover(parts.journal, state.reachable, fleet, self._is_lost, self._report_fault)
         if about:
             state = replace(state, known=remembered(parts.journal))
         self._recovered_s = parts.access.clock.monotonic_s()
@@ -162,7 +162,7 @@ class Reader:
             state = replace(state, schedule=None)
         return state, about, {*left, *scaled_by(left, before, self._parts.access.interpreters)}
 
-    def _tell_fault(self, intent: Intent, fault: Exception) -> None:
+    def _report_fault(self, intent: Intent, fault: Exception) -> None:
         text = "an unanswered request cannot be looked into for a fault of the program; it is tried again"
         subject = (intent.cluster, intent.identity)
         self._transitions.fault(subject, fault, text, **fault_fields(*subject))
@@ -344,7 +344,7 @@ class StagedRounds:
             events += rollout_events(known.get(each.rollout), each, now, number=number, begun=begun_before)
         if events:
             journal.record_events(events)
-            tell_events(events, self._parts.commits.words)
+            log_events(events, self._parts.commits.words)
         changed = changed_by_staging(self._before, schedule)
         self._before = schedule
         # A commit that changes a Rollout alone changes no object, and a round over none would not tell its problems.

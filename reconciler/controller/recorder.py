@@ -21,7 +21,7 @@ from reconciler.controller.cluster_reads.scope import left_since
 from reconciler.controller.inbox import ClusterChanged, Inbox, LoopCommand, LoopOrder
 from reconciler.controller.loop_state import LoopParts, State
 from reconciler.controller.retries.caches import RoundCaches
-from reconciler.controller.retries.conflicts import THE_OBJECT, TOLD_BY, Undone
+from reconciler.controller.retries.conflicts import EVENTS_WITH_UNDONE, THE_OBJECT, Undone
 from reconciler.controller.retries.workers import ApplyResult
 from reconciler.controller.round.apply_plan import ChangeResult
 from reconciler.controller.round.failed_changes import (
@@ -37,7 +37,7 @@ from reconciler.controller.round.failed_changes import (
 from reconciler.controller.round.record_round import record_picture, remember
 from reconciler.controller.round.reported_conditions import ReportedConditions
 from reconciler.controller.round.writes import write_events
-from reconciler.controller.vitals.logs import SyncTransitions, tell_events
+from reconciler.controller.vitals.logs import SyncTransitions, log_events
 from reconciler.controller.vitals.service_vitals import RoundPhase, snapshot_of
 from reconciler.controller.writer import unmade
 from reconciler.fleet_snapshot import FleetSnapshot
@@ -64,7 +64,7 @@ class Recorder:
         """Share what the rounds know. `inbox`: is sent what later rounds have to look at."""
         self._parts, self._memory = parts, memory
         self._inbox = inbox
-        newest = parts.journal.newest_events(EventFilter(kinds=tuple(map(str, TOLD_BY))), _REMEMBERED)
+        newest = parts.journal.newest_events(EventFilter(kinds=tuple(map(str, EVENTS_WITH_UNDONE))), _REMEMBERED)
         events = [event for _, event in reversed(newest)]
         self._memory.fights.remember(events, parts.access.clock.now(), parts.access.clock.monotonic_s())
         self._reported = ReportedConditions(parts.journal)
@@ -91,7 +91,7 @@ class Recorder:
             placed = only | changed_keys(state.picture.schedule.bindings, planned.schedule.bindings)
         news = self._reported.news(results)
         remember(parts.journal, planned, snapshot, results, placed=placed, unrecorded=news)
-        self._inbox.send(*map(ClusterChanged, self._memory.kind_faults.take_in(snapshot.members)))
+        self._inbox.send(*map(ClusterChanged, self._memory.kind_faults.record_reading(snapshot.members)))
         picture = merged(state.picture, planned, results, snapshot, self._memory.kind_faults.problems)
         known_timers = parts.journal.timers()
         timers = waiting_times(picture.plan.changes, known_timers, now, only)
@@ -104,8 +104,8 @@ class Recorder:
         if known.has_history and not before.has_history and any(change.held for change in planned.plan.changes):
             # Deletions may go from now on. Only a round over everything sees where else such objects are.
             self._inbox.send(LoopCommand(LoopOrder.LOOK))
-        self._memory.beliefs.take_in(planned, snapshot)
-        self._memory.beliefs.take_in_results(results)
+        self._memory.beliefs.mark_synced(planned, snapshot)
+        self._memory.beliefs.mark_written(results)
         state = self._with_absent(state, snapshot)
         state = self._with_left(state, before.ledger)
         self._follow_retries(planned, snapshot, results, timers)
@@ -178,7 +178,7 @@ class Recorder:
                 news = self._reported.news(each.results)
                 parts.journal.record_events(write_events(parts.journal, each.revision, each.now, news))
         state = self._with_left(replace(state, known=remembered(parts.journal)), before.ledger)
-        self._memory.beliefs.take_in_results(results)
+        self._memory.beliefs.mark_written(results)
         now_s = parts.access.clock.monotonic_s()
         for result in results:
             self._after(result, now_s)
@@ -196,7 +196,7 @@ class Recorder:
         picture = replace(state.picture, plan=replace(plan, changes=left))
         return self._store_status(state, picture, results, now, clusters, looked)
 
-    def tell_news(self, state: State) -> tuple[State, float]:
+    def report_news(self, state: State) -> tuple[State, float]:
         """Return the state after reporting changes from events, and the seconds until the next report."""
         clock = self._parts.access.clock
         begun_s = clock.monotonic_s()
@@ -208,11 +208,11 @@ class Recorder:
             return state, timing.TICK_S if due_at or fights else float("inf")
         if begun_s < self._next_news_s:
             return state, self._next_news_s - begun_s
-        state = self.tell_rollouts(state)
+        state = self.report_rollouts(state)
         self._next_news_s = max(self._next_news_s, clock.monotonic_s() + timing.TICK_S)
         return state, float("inf")
 
-    def tell_rollouts(self, state: State) -> State:
+    def report_rollouts(self, state: State) -> State:
         """Return the state after reporting Rollouts, when no round is to follow."""
         if state.picture is None:
             return state
@@ -268,12 +268,12 @@ class Recorder:
         )
         document = record_picture(parts.journal, status, self._tables)
         log_faults(parts.vitals.snapshot.problems, picture.plan.problems)
-        going_on = self._memory.fights.going_on(parts.access.clock.monotonic_s())
-        events = self._reported.take_in(fleet_state, self._states.turns, now, going_on)
+        ongoing = self._memory.fights.ongoing(parts.access.clock.monotonic_s())
+        events = self._reported.record_differences(fleet_state, self._states.turns, now, ongoing)
         if state.reported is None:
-            tell_events(self._reported.going_on(events, fights), parts.commits.words, goes_on=True)
-        tell_events(events, parts.commits.words)
-        self._syncs.tell(fleet_state, now)
+            log_events(self._reported.continuing(events, fights), parts.commits.words, goes_on=True)
+        log_events(events, parts.commits.words)
+        self._syncs.log_changes(fleet_state, now)
         self._publish(status, state, document["since"], heard)
         ends_s = parts.access.clock.monotonic_s()
         self._next_news_s = ends_s + (ends_s - begun_s) * _NEWS_SHARE
@@ -324,7 +324,7 @@ class Recorder:
         if not result.error:
             self._memory.unfinished.written(*change.copy)
             written = [field.path for field in change.fields]
-            known = self._memory.fights.came_through(change.cluster, change.identity, written, now_s)
+            known = self._memory.fights.unaltered(change.cluster, change.identity, written, now_s)
             undone = {path: who for path, who in undone.items() if path not in known}
         if undone and self._memory.fights.undone(change.cluster, change.identity, undone, now_s):
             self._parts.vitals.fights[change.cluster] += 1

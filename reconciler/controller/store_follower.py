@@ -183,7 +183,7 @@ class StoreFollower:
     async def _accept(self, fleet: Fleet) -> Fleet:
         parts, vitals, name = self._parts, self._parts.vitals, fleet.settings.name
         log.info("the store advanced", extra={"event": "SourceAdvanced", "rev": fleet.revision})
-        self._say_what_is_broken(fleet)
+        self._log_problems(fleet)
         if parts.journal.fleet != name:
             parts.journal.record_fleet(name)
         vitals.fleet, vitals.revision, vitals.is_ready = name, fleet.revision, True
@@ -197,7 +197,7 @@ class StoreFollower:
         if parts.journal.revision_in_force != fleet.revision:
             before = parts.journal.revision_in_force
             data = {"revision": fleet.revision, **({"before": before} if before else {})}
-            parts.journal.tell(EventKind.ADVANCED, STORE, data, parts.access.clock.now())
+            parts.journal.record_event(EventKind.ADVANCED, STORE, data, parts.access.clock.now())
         parts.journal.record_confirmation(self._confirmation)
         parts.journal.record_in_force(fleet.revision, good_blobs)
         parts.journal.keep_history(fleet.settings.history, parts.access.clock.now())
@@ -245,7 +245,7 @@ class StoreFollower:
             vitals.status.wake()
         vitals.source_error = ""
 
-    def _say_what_is_broken(self, fleet: Fleet) -> None:
+    def _log_problems(self, fleet: Fleet) -> None:
         """Once for the same errors, with the first of them; `validate` and `status` list them all."""
         errors = tuple([problem for problem in fleet.problems if problem.severity is Severity.ERROR])
         # Its author is behind it, also where other commits came in the same moment.

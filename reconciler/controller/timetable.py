@@ -58,7 +58,7 @@ def events_of(before: Iterable[Constraint], after: Iterable[Constraint], now: st
             yield Event(round=number, time=now, kind=kind, subject=subject, data=data)
 
 
-def tell(before: Iterable[Constraint], after: Iterable[Constraint]) -> None:
+def log_constraints(before: Iterable[Constraint], after: Iterable[Constraint]) -> None:
     """Log every constraint that came; one that only lasts longer is no news."""
     old = set(before)
     known = {(*_by_place(constraint), constraint.since) for constraint in old}
@@ -67,10 +67,10 @@ def tell(before: Iterable[Constraint], after: Iterable[Constraint]) -> None:
             event, words = _WORDS[constraint.tick]
             subject = f"{constraint.identity} @ {constraint.cluster}"
             todo = todo_of(EventKind.CONSTRAINED, subject, {"tick": constraint.tick})
-            log.warning(words, extra={"event": event, **_about(constraint), "todo": todo})
+            log.warning(words, extra={"event": event, **_log_fields(constraint), "todo": todo})
 
 
-def _about(constraint: Constraint) -> dict[str, object]:
+def _log_fields(constraint: Constraint) -> dict[str, object]:
     return {
         "cluster": constraint.cluster,
         "obj": str(constraint.identity),
@@ -161,14 +161,14 @@ class Ticks:
             accepted = replace(proposal.observations, constraints=ticked.constraints)
             state = await decided_under(state, accepted)
         self._faults.leave("ticks", "what moves by time is looked at again", event="TicksMended")
-        state = self._take_in(state, fleet, under.constraints, ticked, now)
+        state = self._ticked(state, fleet, under.constraints, ticked, now)
         if deschedules and not self._has_looked:
             # Once a start is enough: what follows comes an interval later each, and a restart goes on from there.
             self._has_looked = True
             state = self._with_timers(state, {**state.known.timers, LOOKED: now})
         return state, frozenset(changed | overdue(_decided(state), state.observations, now))
 
-    def _take_in(self, state: State, fleet: Fleet, before: tuple[Constraint, ...], ticked: Ticked, now: str) -> State:
+    def _ticked(self, state: State, fleet: Fleet, before: tuple[Constraint, ...], ticked: Ticked, now: str) -> State:
         event = "FailoverNowhere" if fleet.settings.failover_act else "FailoverAdvised"
         state = self._log_once(state, event, ticked.left, now)
         self._tried.update((constraint.identity, constraint.cluster) for constraint in ticked.left)
@@ -181,7 +181,7 @@ class Ticks:
             journal.record_constraints(tuple(c for c in ticked.constraints if c.tick is not Tick.EVICTION))
             journal.patch_bindings(fleet.revision, dict(ticked.restored))
             journal.record_events(events_of(before, ticked.constraints, now, journal.complete_rounds()))
-        tell(before, ticked.constraints)
+        log_constraints(before, ticked.constraints)
         return state
 
     def _log_once(self, state: State, event: str, left: Iterable[Constraint], now: str) -> State:
@@ -191,7 +191,7 @@ class Ticks:
         if not fresh:
             return state
         for constraint in fresh.values():
-            log.warning(_LEFT[event], extra={"event": event, **_about(constraint)})
+            log.warning(_LEFT[event], extra={"event": event, **_log_fields(constraint)})
         return self._with_timers(state, dict(sorted({**timers, **dict.fromkeys(fresh, now)}.items())))
 
     def plan_next(self, state: State, now: str) -> State:

@@ -58,7 +58,7 @@ class _RoundLocks:
         self._refusal: Exception | None = None
         self._until_s = asyncio.get_running_loop().time() + timing.SLOW_S
 
-    async def take(self, waves: Waves, acting: WriteContext, member: MemberCluster) -> MemberClusterError | None:
+    async def lock(self, waves: Waves, acting: WriteContext, member: MemberCluster) -> MemberClusterError | None:
         """Lock a cluster, and wait for the others, which do not wait long; return why it cannot be locked.
 
         The runs of hooks that are to be deleted are recorded before, so that the lock has them.
@@ -146,7 +146,7 @@ class Writer:
             if cluster in busy:
                 workers.skip(cluster, identities)
                 continue
-            writing = act_in(members[cluster], waves, acting, partial(locks.take, waves, acting))
+            writing = act_in(members[cluster], waves, acting, partial(locks.lock, waves, acting))
             workers.begin(cluster, writing, revision=fleet.revision, now=snapshot.now, identities=identities)
 
     def _report_result(self, revision: str, result: ChangeResult) -> None:

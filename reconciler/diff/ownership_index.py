@@ -172,7 +172,7 @@ class Copies(Struct, frozen=True, kw_only=True):
         if isinstance(availability, UnknownAvailability):
             return availability
         if not self._is_written(cluster):
-            is_enough = self._serves_the_rest(cluster, live, availability)
+            is_enough = self._serves_remaining(cluster, live, availability)
             return Available(availability.replicas) if is_enough else NotAvailable(availability.replicas)
         if isinstance(availability, Available) and not self.interpreter.kinds and not live.body.get("status"):
             # An unknown kind has no status yet, while a copy to be deleted reports one.
@@ -181,7 +181,7 @@ class Copies(Struct, frozen=True, kw_only=True):
                 return UnknownAvailability(UnknownReason.STATUS)
         return availability
 
-    def _serves_the_rest(self, cluster: str, live: LiveObject, availability: Available | NotAvailable) -> bool:
+    def _serves_remaining(self, cluster: str, live: LiveObject, availability: Available | NotAvailable) -> bool:
         """Return whether a shrinking copy, equal to its desired state until now, serves all replicas that it keeps."""
         after, before = self.target.get(cluster), self.old.get(cluster)
         if after is None or before is None or after >= before:

@@ -64,7 +64,7 @@ from reconciler.documents.json_patch import (
     resolve,
     with_value_at,
 )
-from reconciler.documents.known_types import is_built_in_group, type_fault, types_meant
+from reconciler.documents.known_types import is_built_in_group, possible_types, type_fault
 from reconciler.documents.names import (
     DEFAULT_NAMESPACE,
     DNS_LABEL,

@@ -118,7 +118,7 @@ def type_fault(api_version: str, kind: str) -> TypeFault | None:
     return TypeFault("api-version-unknown", message, "apiVersion", alike[0], alike[0].group_kind in _OURS)
 
 
-def types_meant(api_version: object, kind: object) -> frozenset[tuple[str, str]]:
+def possible_types(api_version: object, kind: object) -> frozenset[tuple[str, str]]:
     """Return the types (apiVersion, kind) that a writer may mean; an empty text stands for any.
 
     The written type is among them. A part that is no text, or cannot be one, is unknown.

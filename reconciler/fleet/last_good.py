@@ -21,7 +21,7 @@ from reconciler.documents import DEFAULT_NAMESPACE, type_fault
 from reconciler.fleet.documents import WITHHELD, DocumentKind, ParsedFile, classify
 from reconciler.incremental import by_key
 from reconciler.policy import readable_selectors
-from reconciler.templates import told_identities
+from reconciler.templates import identities_in
 
 
 def reach_of_document(document: Document) -> FrozenReach:
@@ -38,7 +38,7 @@ def reach_of_document(document: Document) -> FrozenReach:
         return replace(reach, everything=False, namespace="", selectors=selectors) if selectors else reach
     # Of a template its own identity; clusters, settings and nameless documents could concern everything.
     is_object = kind in (DocumentKind.TEMPLATE, DocumentKind.ENCRYPTED)
-    identities = told_identities(document.body) if is_object else frozenset()
+    identities = identities_in(document.body) if is_object else frozenset()
     return FrozenReach(source=document.source, identities=identities, everything=not identities)
 
 
@@ -51,11 +51,11 @@ def _reach_of_mistyped(document: Document) -> FrozenReach:
     fault = type_fault(body["apiVersion"], body["kind"])
     assert fault is not None, "a document is mistyped because of it"
     if not fault.is_ours:
-        intended = told_identities(_as_meant(body, fault.likely)) if fault.likely is not None else frozenset()
-        identities = told_identities(body) | intended
+        intended = identities_in(_with_type(body, fault.likely)) if fault.likely is not None else frozenset()
+        identities = identities_in(body) | intended
         return FrozenReach(source=source, identities=identities, everything=not identities)
     if fault.likely is not None:
-        return reach_of_document(replace(document, body=_as_meant(body, fault.likely)))
+        return reach_of_document(replace(document, body=_with_type(body, fault.likely)))
     # A document of no known kind as the policy that it may be: of its namespace, if it names one.
     namespace = dig(body, "metadata", "namespace")
     kind = "PropagationPolicy" if isinstance(namespace, str) else "ClusterPropagationPolicy"
@@ -66,7 +66,7 @@ def _reach_of_mistyped(document: Document) -> FrozenReach:
     return FrozenReach(source=source, everything=not place, namespace=place)
 
 
-def _as_meant(body: JsonObject, gvk: GVK) -> JsonObject:
+def _with_type(body: JsonObject, gvk: GVK) -> JsonObject:
     return {**body, "apiVersion": gvk.api_version, "kind": gvk.kind}
 
 

@@ -109,7 +109,7 @@ def _parse_documents(file: StoreFile) -> ParsedFile:
     if whole is not None:
         parts["problems"].append(whole)
     for document in read.documents:
-        fault = try_call(_take, document, parts, file, has_ciphertext).fault
+        fault = try_call(_add_document, document, parts, file, has_ciphertext).fault
         if fault is not None:
             consequence = "it is not read, and what it might concern stays as it is"
             parts["problems"].append(internal_error(fault, document.source, "this document", consequence))
@@ -123,7 +123,7 @@ def _parse_documents(file: StoreFile) -> ParsedFile:
     )
 
 
-def _take(document: Document, parts: _Found, file: StoreFile, has_ciphertext: bool) -> None:
+def _add_document(document: Document, parts: _Found, file: StoreFile, has_ciphertext: bool) -> None:
     kind = classify(document)
     if kind is DocumentKind.SKIPPED:
         parts["skipped"].append(document.source)

@@ -216,7 +216,7 @@ class Journal(EventTable, OrdersTable, IntentTable):
 
     # Rounds
 
-    def tell(self, kind: EventKind, subject: str, data: Mapping[str, Any], now: str) -> Event:
+    def record_event(self, kind: EventKind, subject: str, data: Mapping[str, Any], now: str) -> Event:
         """Record an event beside the last complete round, and return it."""
         event = Event(round=self.complete_rounds(), time=now, kind=kind, subject=subject, data=data)
         self.record_events([event])

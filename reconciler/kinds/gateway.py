@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from reconciler.api.clusters import Health
 from reconciler.api.content import Json, JsonObject, Step, dig
-from reconciler.api.demand import Made
+from reconciler.api.demand import MadeObject
 from reconciler.api.refs import Identity
 from reconciler.kinds.body_fields import is_on_its_way, is_stale, mapping, mappings, namespace_of, text
 from reconciler.kinds.interpreter import Interpreter
@@ -223,7 +223,7 @@ class ListenerSet(GatewayKind):
         # The Issuer of its namespace that an annotation names.
         yield from (issuer for issuer in annotated_issuer(body) if not issuer.optional)
 
-    def makes(self, body: JsonObject) -> tuple[Made, ...]:
+    def makes(self, body: JsonObject) -> tuple[MadeObject, ...]:
         """Source: cert-manager, "Annotated Gateway resource".
 
         Secrets of its own namespace, for listeners that name a host and terminate TLS.

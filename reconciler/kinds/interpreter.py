@@ -10,7 +10,7 @@ from typing import ClassVar, Final
 
 from reconciler.api.clusters import Health, RunOutcome
 from reconciler.api.content import Json, JsonObject, Step
-from reconciler.api.demand import Demand, DependencyRef, Made
+from reconciler.api.demand import Demand, DependencyRef, MadeObject
 from reconciler.api.refs import Identity
 from reconciler.kinds.body_fields import kstatus_health, prune_server_fields
 from reconciler.kinds.references import PodReference, as_dependencies
@@ -60,7 +60,7 @@ class Interpreter:
         """Dependencies that propagateDeps places along with it, in the namespace of the body or by its grant."""
         return as_dependencies(self.references(body), body)
 
-    def makes(self, body: JsonObject) -> tuple[Made, ...]:
+    def makes(self, body: JsonObject) -> tuple[MadeObject, ...]:
         """Objects that a controller in the cluster makes of it, in its namespace. A reference to one needs this one."""
         return ()
 

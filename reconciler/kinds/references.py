@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from reconciler.api.content import Json, JsonObject, Step, dig
-from reconciler.api.demand import DependencyRef, Made
+from reconciler.api.demand import DependencyRef, MadeObject
 from reconciler.api.problem import dotted
 from reconciler.api.refs import GVK, Identity
 from reconciler.kinds.body_fields import mapping, mappings, namespace_of, text
@@ -54,10 +54,10 @@ def as_dependencies(mentions: Iterable[PodReference], body: JsonObject) -> tuple
     return tuple([dependencies[identity] for identity in sorted(dependencies)])
 
 
-def made_secrets(body: JsonObject, names: Iterable[str], *, is_whole: bool = True) -> tuple[Made, ...]:
+def made_secrets(body: JsonObject, names: Iterable[str], *, is_whole: bool = True) -> tuple[MadeObject, ...]:
     """Return the Secrets of these names in the namespace of a body, sorted, without an empty name."""
     identities = [Identity("", "Secret", namespace_of(body), name) for name in sorted(set(names)) if name]
-    return tuple([Made(identity, is_whole=is_whole) for identity in identities])
+    return tuple([MadeObject(identity, is_whole=is_whole) for identity in identities])
 
 
 _ISSUER: Final = "cert-manager.io/issuer"

@@ -11,7 +11,7 @@ from typing import Final
 
 from reconciler.api.clusters import Health
 from reconciler.api.content import Json, JsonObject, Step, dig
-from reconciler.api.demand import Made
+from reconciler.api.demand import MadeObject
 from reconciler.api.refs import GVK
 from reconciler.kinds.body_fields import (
     by_condition,
@@ -84,7 +84,7 @@ class ExternalSecret(Interpreter):
             name = text(dig(spec, "target", "name")) or text(dig(body, "metadata", "name"))
             yield PodReference("Secret", name, ("spec", "target", "name"))
 
-    def makes(self, body: JsonObject) -> tuple[Made, ...]:
+    def makes(self, body: JsonObject) -> tuple[MadeObject, ...]:
         """Source: external-secrets, creationPolicy: None makes nothing, Merge adds to a Secret that is there."""
         target = mapping(dig(body, "spec", "target"))
         policy = text(target.get("creationPolicy"))
@@ -110,14 +110,14 @@ class SecretStore(Interpreter):
 
 
 class SecretProviderClass(Interpreter):
-    def makes(self, body: JsonObject) -> tuple[Made, ...]:
+    def makes(self, body: JsonObject) -> tuple[MadeObject, ...]:
         """Source: Secrets Store CSI driver, "Sync as Kubernetes Secret": while a pod has the volume."""
         entries = mappings(dig(body, "spec", "secretObjects"))
         return made_secrets(body, [text(entry.get("secretName")) for _, entry in entries])
 
 
 class SealedSecret(Interpreter):
-    def makes(self, body: JsonObject) -> tuple[Made, ...]:
+    def makes(self, body: JsonObject) -> tuple[MadeObject, ...]:
         """Source: sealed-secrets: the Secret has its name, whatever is in spec.template.metadata."""
         return made_secrets(body, [text(dig(body, "metadata", "name"))])
 
@@ -186,7 +186,7 @@ class VaultSecret(Interpreter):
             if not secret.is_whole:
                 yield PodReference("Secret", secret.identity.name, ("spec", "destination", "name"))
 
-    def makes(self, body: JsonObject) -> tuple[Made, ...]:
+    def makes(self, body: JsonObject) -> tuple[MadeObject, ...]:
         """Source: Vault Secrets Operator, Destination: it makes the Secret if `create` is true, else it fills one."""
         destination = mapping(dig(body, "spec", "destination"))
         return made_secrets(body, [text(destination.get("name"))], is_whole=destination.get("create") is True)
@@ -212,7 +212,7 @@ class Certificate(Interpreter):
         yield from issuer_of(dig(body, "spec", "issuerRef"), ("spec", "issuerRef"))
         yield from credentials(dig(body, "spec", "keystores"), ("spec", "keystores"))
 
-    def makes(self, body: JsonObject) -> tuple[Made, ...]:
+    def makes(self, body: JsonObject) -> tuple[MadeObject, ...]:
         return made_secrets(body, [text(dig(body, "spec", "secretName"))])
 
     def health(self, live: JsonObject) -> Health:

@@ -12,7 +12,7 @@ from typing import Final
 
 from reconciler.api.clusters import Health
 from reconciler.api.content import CIPHERTEXT_MARK, JsonObject, dig, without
-from reconciler.api.demand import DependencyRef, Made
+from reconciler.api.demand import DependencyRef, MadeObject
 from reconciler.api.refs import GVK, Identity
 from reconciler.kinds.body_fields import (
     condition,
@@ -170,7 +170,7 @@ class Ingress(Interpreter):
             yield PodReference("Secret", text(entry.get("secretName")), ("spec", "tls", index, "secretName"))
         yield from annotated_issuer(body)
 
-    def makes(self, body: JsonObject) -> tuple[Made, ...]:
+    def makes(self, body: JsonObject) -> tuple[MadeObject, ...]:
         """Source: cert-manager, "Annotated Ingress resource": the Secret of each entry of tls that names hosts."""
         if not gets_certificates(body):
             return ()

@@ -221,7 +221,7 @@ class MemberCluster:
             resource_version=resource_version,
             seconds=requests.WATCH_SECONDS,
         )
-        async with self._kinds.about(gvk), self._transport.stream(request, self._user_agent()) as stream:
+        async with self._kinds.one_kind(gvk), self._transport.stream(request, self._user_agent()) as stream:
             async for line in lines_of(self.name, stream):
                 with reading_answer(self.name, "watch event"):
                     event = watch_event(self.name, line, gvk, request)
@@ -231,7 +231,7 @@ class MemberCluster:
         self, kind: ServedKind, *, namespace: str = "", name: str = "", label_selector: str = ""
     ) -> PrintedTable:
         """Return the table of `kubectl get` for the kind; for one object when a name is given, else ObjectNotFound."""
-        async with self._kinds.about(kind.gvk):
+        async with self._kinds.one_kind(kind.gvk):
             if name:
                 target = self._with_name(kind, namespace, name)
                 answer = await self._send(replace(requests.get(target), accept=requests.TABLE))
@@ -269,7 +269,7 @@ class MemberCluster:
 
     async def nodes(self) -> tuple[NodeObject, ...]:
         """Return all nodes, with the fields that capacity needs."""
-        async with self._kinds.about(_NODE.gvk):
+        async with self._kinds.one_kind(_NODE.gvk):
             pages = await self._pages(
                 _NODE, ListQuery(), lambda body: struct(self.name, body, NodeList, "list of Nodes")
             )
@@ -278,7 +278,7 @@ class MemberCluster:
     async def pods(self, *, namespace: str = "") -> tuple[Pod, ...]:
         """Return all matching pods, with the fields that capacity and scheduling need."""
         query = ListQuery(namespace=namespace)
-        async with self._kinds.about(_POD.gvk):
+        async with self._kinds.one_kind(_POD.gvk):
             pages = await self._pages(_POD, query, lambda body: struct(self.name, body, PodList, "list of Pods"))
         return tuple(pod for page_ in pages for pod in page_.items)
 

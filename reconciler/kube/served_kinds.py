@@ -153,7 +153,7 @@ class Kinds:
         """Ask as `where_served`, within `about`."""
 
         async def judged(served: ServedKind) -> _T:
-            async with self.about(gvk):
+            async with self.one_kind(gvk):
                 return await ask(served)
 
         return await self.where_served(gvk, judged)
@@ -171,7 +171,7 @@ class Kinds:
             return await ask(fresh)
 
     @asynccontextmanager
-    async def about(self, gvk: GVK) -> AsyncIterator[None]:
+    async def one_kind(self, gvk: GVK) -> AsyncIterator[None]:
         """Yield the boundary of one kind: its failure, while the cluster answers otherwise, is a KindFault."""
         try:
             yield

@@ -84,14 +84,14 @@ async def timed(
     begun_s = clock.monotonic_s()
     statuses: list[int] = []
 
-    def tell(status: int) -> None:
+    def count_answer(status: int) -> None:
         statuses.append(status)
         verb = "watch" if "watch" in request.query else str(request.purpose)
         answered(cluster, verb, f"{status // 100}xx" if status else "none", clock.monotonic_s() - begun_s)
 
     try:
-        yield tell
+        yield count_answer
     except Exception:
         if not statuses:
-            tell(0)
+            count_answer(0)
         raise

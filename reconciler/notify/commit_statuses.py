@@ -272,7 +272,7 @@ class CommitStatuses:
         self.deliveries.pending = int(status != self._sent and status.commit != self._closed)
         if not self.deliveries.pending or now_s < self._due_s(status):
             return
-        await self._tell(status)
+        await self._send_status(status)
 
     def _due_s(self, status: CommitStatus) -> float:
         is_first = self._sent is None or self._sent.commit != status.commit
@@ -282,7 +282,7 @@ class CommitStatuses:
             return max(self._new_s + settle_s, self._not_before_s)
         return max(self._new_s + SETTLE_S, self._sent_s + APART_S, self._not_before_s)
 
-    async def _tell(self, status: CommitStatus) -> None:
+    async def _send_status(self, status: CommitStatus) -> None:
         reply = await self._send(status)
         self._sent_s = self._clock.monotonic_s()
         meaning = meaning_of(self._options.repository.kind, reply.status, reply.body)

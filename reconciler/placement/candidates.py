@@ -277,7 +277,7 @@ def _serves(observation: ClusterObservation, gvk: GVK) -> bool:
     return gvk.api_version not in observation.silent and (observation.apis is None or gvk in observation.apis)
 
 
-def stays_as_it_is(
+def keep_previous(
     situation: PlacementContext,
     candidates: Candidates,
     shortfall: Shortfall,

@@ -23,8 +23,8 @@ from reconciler.placement.candidates import (
     Candidate,
     CandidateFinder,
     Candidates,
+    keep_previous,
     none_fits,
-    stays_as_it_is,
     tier_of,
 )
 from reconciler.placement.capacity import RoomOf
@@ -37,7 +37,7 @@ from reconciler.placement.divide import (
     webster,
     without_zeros,
 )
-from reconciler.placement.spread import SelectedClusters, keeps_to_maximum, ranked_by_room, select, spread_applies
+from reconciler.placement.spread import SelectedClusters, is_within_maximum, ranked_by_room, select, spread_applies
 from reconciler.placement.values import Assignment, PlacementContext, Shortfall, targets_of
 
 
@@ -160,7 +160,7 @@ def place_copies(
         unplaced = 0 if targets else situation.replicas
     else:
         unplaced = max(0, situation.replicas - sum(target.replicas or 0 for target in targets))
-    return stays_as_it_is(situation, candidates, shortfall, targets, text, unplaced)
+    return keep_previous(situation, candidates, shortfall, targets, text, unplaced)
 
 
 def _placed(
@@ -251,10 +251,10 @@ def place_by_capacity(
         lacks_room = failed.failure.code == "not-enough-capacity"
         eased = _give_back(failed, situation) if lacks_room else failed
         if lacks_room and not eased.missing:
-            return _assignment(eased, situation, (*shortfalls, *_that_stay(eased, situation)))
+            return _assignment(eased, situation, (*shortfalls, *_shortfall_that_stays(eased, situation)))
         if lacks_room and situation.partial:
             # What fits, and for the rest the old copies on clusters that should be left.
-            counts = total_of(failed.counts, _what_stays(failed, situation, situation.had))
+            counts = total_of(failed.counts, _stranded(failed, situation, situation.had))
             return _assignment(replace(failed, counts=counts), situation, (failed.failure,))
         shortfalls = shortfalls or (failed.failure,)
         first = first or failed
@@ -285,7 +285,7 @@ def _attempt(
         and not situation.fresh
         and sum(there.values()) == replicas
         and all(count <= situation.caps.get(name, count) for name, count in there.items())
-        and keeps_to_maximum(placement, [member.region for member in members if member.name in there])
+        and is_within_maximum(placement, [member.region for member in members if member.name in there])
     ):
         text = f"{replicas} replicas stay where they are: {listed(there.items())}"
         return replace(attempt, counts=there, missing=0, texts=(text,))
@@ -319,7 +319,7 @@ def _attempt(
 
 def _give_back(attempt: _PlacementAttempt, situation: PlacementContext) -> _PlacementAttempt:
     """Return the attempt with caps and exclusions only as far as others have capacity: the rest stays in place."""
-    back = _what_stays(attempt, situation, {*situation.caps, *situation.excluded})
+    back = _stranded(attempt, situation, {*situation.caps, *situation.excluded})
     if not back:
         return attempt
     text = f"{sum(back.values())} replicas find no room elsewhere and stay: {listed(back.items())}"
@@ -327,7 +327,7 @@ def _give_back(attempt: _PlacementAttempt, situation: PlacementContext) -> _Plac
     return replace(attempt, counts=total_of(attempt.counts, back), missing=missing, texts=(*attempt.texts, text))
 
 
-def _that_stay(eased: _PlacementAttempt, situation: PlacementContext) -> tuple[Shortfall, ...]:
+def _shortfall_that_stays(eased: _PlacementAttempt, situation: PlacementContext) -> tuple[Shortfall, ...]:
     """Return the shortfall of replicas that a tick or a person wants away and nobody can take."""
     why = {**situation.cap_reasons, **situation.excluded}
     over = {
@@ -345,7 +345,7 @@ def _that_stay(eased: _PlacementAttempt, situation: PlacementContext) -> tuple[S
     return (Shortfall(code=CONSTRAINED_STAY, text=text),)
 
 
-def _what_stays(attempt: _PlacementAttempt, situation: PlacementContext, clusters: Collection[str]) -> dict[str, int]:
+def _stranded(attempt: _PlacementAttempt, situation: PlacementContext, clusters: Collection[str]) -> dict[str, int]:
     """Return the old replicas in these clusters that find no place elsewhere."""
     left = {name: count - attempt.counts.get(name, 0) for name, count in situation.had.items() if name in clusters}
     over = {name: count for name, count in left.items() if count > 0}

@@ -19,8 +19,8 @@ from reconciler.placement.candidates import (
     Candidate,
     CandidateFinder,
     Candidates,
+    keep_previous,
     none_fits,
-    stays_as_it_is,
 )
 from reconciler.placement.capacity import ClusterRoom, FleetRoom, fit
 from reconciler.placement.divide import webster, without_zeros
@@ -125,7 +125,7 @@ def _nowhere(
     text = f"{shortfall.text}; it stays where it is" if staying else f"{shortfall.text}; nothing of it is placed"
     placed = sum(target.replicas or 0 for target in staying)
     unplaced = max(0, situation.replicas - placed) if staying else situation.replicas or pods
-    return stays_as_it_is(situation, candidates, shortfall, staying, text, unplaced)
+    return keep_previous(situation, candidates, shortfall, staying, text, unplaced)
 
 
 def _existing_replicas(situation: PlacementContext) -> tuple[TargetCluster, ...]:
@@ -230,14 +230,14 @@ def _place(part: _PackedPart, left: dict[int, dict[str, int]], keep_nodes_in_ord
     for index in nodes:
         here = min(pods, fit(left[index], requests))
         if here:
-            _take(left[index], requests, here)
+            _reserve(left[index], requests, here)
             pods -= here
         if not pods:
             return True
     return False
 
 
-def _take(free: dict[str, int], requests: tuple[tuple[str, int], ...], pods: int) -> None:
+def _reserve(free: dict[str, int], requests: tuple[tuple[str, int], ...], pods: int) -> None:
     free["pods"] -= pods
     for resource, amount in requests:
         if amount > 0:
@@ -264,10 +264,10 @@ def _search(parts: Sequence[_PackedPart], free: Mapping[int, Mapping[str, int]])
             if state in tried or not fit(left[index], part.shape.requests):
                 continue
             tried.add(state)
-            _take(left[index], part.shape.requests, 1)
+            _reserve(left[index], part.shape.requests, 1)
             if place(position + 1):
                 return True
-            _take(left[index], part.shape.requests, -1)
+            _reserve(left[index], part.shape.requests, -1)
         return False
 
     return place(0)

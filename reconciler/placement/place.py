@@ -30,10 +30,10 @@ from reconciler.placement.placement_tables import (
     UNDECIDED,
     Placed,
     PlacementTables,
+    depends_on_capacity,
     depends_on_room,
-    looks_at_room,
-    takes_alike,
-    takes_room,
+    takes_capacity,
+    takes_same_capacity,
 )
 from reconciler.placement.values import (
     OPEN,
@@ -90,7 +90,7 @@ class _Round:
         before = tables.placed.get(identity)
         touched_room, was_by_room = tables.touches_room(identity), identity in tables.by_room
         assignment: Assignment | None = None
-        if not looks_at_room(situation):
+        if not depends_on_capacity(situation):
             item, decided = situation.item, self._index.decided
             key = (
                 self._index.id_of(item.policy), item.gvk, item.demand.replicas, item.demand.is_divisible,
@@ -99,10 +99,10 @@ class _Round:
             )  # fmt: skip
             assignment = decided.get(key)
             if assignment is None:
-                assignment = decided[key] = self._decide_anew(situation, by_capacity=False)
+                assignment = decided[key] = self._decide_parts(situation, by_capacity=False)
         elif situation.had:
             questions = self._room.questions
-            tentative = self._decide_anew(situation, situation.needs_room)
+            tentative = self._decide_parts(situation, situation.needs_room)
             # Existing replicas stay or shrink, so that capacity does not matter.
             assignment = tentative if self._room.questions == questions else None
         if assignment is None:
@@ -112,9 +112,9 @@ class _Round:
             return True
         tables.by_room.pop(identity, None)
         placed = tables.placed[identity] = Placed(situation, assignment)
-        takes = tables.consumers is not None and takes_room(placed, tables.showing)
+        takes = tables.consumers is not None and takes_capacity(placed, tables.showing)
         tables.set_consumer(identity, takes=takes)
-        return was_by_room or ((touched_room or takes) and (before is None or not takes_alike(before, placed)))
+        return was_by_room or ((touched_room or takes) and (before is None or not takes_same_capacity(before, placed)))
 
     def _place_by_room(self) -> None:
         """Place all items that depend on capacity, one after another; the others keep theirs."""
@@ -126,7 +126,7 @@ class _Round:
             needs_room.sort(key=lambda one: (-classes.get(one.item.policy.priority_class, 0), one.item.identity))
             if tables.consumers is None:
                 apart = {one: each for one, each in tables.placed.items() if one not in tables.by_room}
-                tables.consumers = {one: None for one, each in apart.items() if takes_room(each, tables.showing)}
+                tables.consumers = {one: None for one, each in apart.items() if takes_capacity(each, tables.showing)}
             consumers = tables.consumers
             for identity in sorted((*tables.by_room, *consumers)) if tables.showing else ():
                 situation = tables.placed[identity].situation
@@ -145,10 +145,10 @@ class _Round:
             placed = tables.placed[identity]
             if identity in tables.by_room:
                 situation = placed.situation
-                assignment = with_subject(identity, self._decide_anew, situation, situation.needs_room)
+                assignment = with_subject(identity, self._decide_parts, situation, situation.needs_room)
                 placed = tables.placed[identity] = Placed(situation, assignment)
             if needs_room:
-                self._take(placed.situation, placed.assignment)
+                self._reserve(placed.situation, placed.assignment)
 
     def _problems(self, identity: Identity) -> tuple[Problem, ...] | None:
         placed = self._tables.placed.get(identity)
@@ -203,7 +203,7 @@ class _Round:
         )
         return with_closings(situation, self._request.closed.get(item.identity, {}))
 
-    def _decide_anew(self, situation: PlacementContext, by_capacity: bool) -> Assignment:
+    def _decide_parts(self, situation: PlacementContext, by_capacity: bool) -> Assignment:
         self._room.unknown.clear()
         assignment = place_parts(situation, self._clusters, partial(self._decide_plainly, by_capacity=by_capacity))
         if self._room.unknown and depends_on_room(situation, assignment):
@@ -225,7 +225,7 @@ class _Round:
         room_of = self._room.asker(item.demand.shape, item.identity.namespace, item.gvk.group_kind, there=situation.had)
         return (place_by_capacity if by_capacity else place_copies)(situation, groups, finder, room_of)
 
-    def _take(self, situation: PlacementContext, assignment: Assignment) -> None:
+    def _reserve(self, situation: PlacementContext, assignment: Assignment) -> None:
         """Reserve capacity for new replicas on each cluster. Removed ones free theirs only when their pods are gone."""
         item, had, room = situation.item, situation.had, self._room
         namespace = item.identity.namespace

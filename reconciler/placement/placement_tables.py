@@ -134,7 +134,7 @@ class PlacementTables:
             self.consumers.pop(identity, None)
 
 
-def looks_at_room(situation: PlacementContext) -> bool:
+def depends_on_capacity(situation: PlacementContext) -> bool:
     """Return whether free capacity decides its replicas, or the clusters that a spread constraint selects."""
     placement = situation.item.policy.placement
     scheduling = placement.scheduling
@@ -152,7 +152,7 @@ def depends_on_room(situation: PlacementContext, assignment: Assignment) -> bool
     return len(targets) < open_to and not targets <= situation.had.keys()
 
 
-def takes_room(placed: Placed, observed: Observed) -> bool:
+def takes_capacity(placed: Placed, observed: Observed) -> bool:
     """Return whether it takes capacity, or an object count of a quota, beyond its previous or unfilled share."""
     had = placed.situation.had
     for cluster, replicas in placed.assignment.targets:
@@ -161,7 +161,7 @@ def takes_room(placed: Placed, observed: Observed) -> bool:
     return bool(pending_writes(placed.situation, observed))
 
 
-def takes_alike(one: Placed, other: Placed) -> bool:
+def takes_same_capacity(one: Placed, other: Placed) -> bool:
     """Return whether two placements of a resource take the same capacity."""
     return (
         one.assignment.targets == other.assignment.targets

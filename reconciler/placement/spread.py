@@ -76,7 +76,7 @@ def constraint_on(placement: Placement, field: str) -> SpreadConstraint | None:
     return next((constraint for constraint in placement.spread if constraint.by_field == field), None)
 
 
-def keeps_to_maximum(placement: Placement, regions: Sequence[str]) -> bool:
+def is_within_maximum(placement: Placement, regions: Sequence[str]) -> bool:
     """Return whether the clusters in use, by their regions, are within the maximum of the constraints."""
     if not spread_applies(placement):
         return True

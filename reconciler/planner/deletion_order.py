@@ -176,7 +176,7 @@ def _after(
     change: Change, needed_by: Sequence[Identity], changes: Mapping[Identity, Change], snapshot: FleetSnapshot
 ) -> Change:
     """Return a dependency's deletion, after owners that are deleted, or its release with one that is released."""
-    if any(_is_let_go(snapshot, change.cluster, identity) for identity in needed_by):
+    if any(_is_released(snapshot, change.cluster, identity) for identity in needed_by):
         return replace(change, action=Action.RELEASE, confirm="")
     going = {identity: changes.get(identity) for identity in needed_by}
     for identity, owner in going.items():
@@ -196,7 +196,7 @@ def _after_finalized(
     after = set(change.after)
     for identity in finalized:
         other = changes.get(identity)
-        if _is_let_go(snapshot, change.cluster, identity) or (other is not None and other.action is Action.RELEASE):
+        if _is_released(snapshot, change.cluster, identity) or (other is not None and other.action is Action.RELEASE):
             continue
         if other is None or other.held is not None:
             return replace(change, hold=_until_left(change.cluster, identity, snapshot))
@@ -204,7 +204,7 @@ def _after_finalized(
     return replace(change, after=frozenset(after))
 
 
-def _is_let_go(snapshot: FleetSnapshot, cluster: str, identity: Identity) -> bool:
+def _is_released(snapshot: FleetSnapshot, cluster: str, identity: Identity) -> bool:
     """Tell whether an object is there that has no marks of ours any more."""
     live = snapshot.live(cluster, identity)
     return live is not None and not is_marked(live, fleet_names(snapshot.fleet.settings))

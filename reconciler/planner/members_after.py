@@ -67,12 +67,12 @@ def written_in(tables: RenderTables, observed: Mapping[str, ClusterObservation])
     managed.subtract(
         manifest.cluster
         for manifest in render_all(tables, waiting).manifests
-        if not _comes_there(schedule, manifest, observed)
+        if not _is_written(schedule, manifest, observed)
     )
     return managed
 
 
-def _comes_there(schedule: Schedule, manifest: Manifest, observed: Mapping[str, ClusterObservation]) -> bool:
+def _is_written(schedule: Schedule, manifest: Manifest, observed: Mapping[str, ClusterObservation]) -> bool:
     """Return whether a manifest is written in its cluster, where its kind is not known to be missing."""
     identity, cluster = manifest.identity, manifest.cluster
     return is_written(schedule, identity, cluster) and _served(schedule, manifest.gvk, cluster, observed) is not False
@@ -107,7 +107,7 @@ def written_by(
     }
     for manifest in manifests:
         identity, cluster = manifest.identity, manifest.cluster
-        if not _comes_there(before, manifest, observed):
+        if not _is_written(before, manifest, observed):
             continue
         # Clusters with equal content share the result.
         known = shared.get(id(manifest.content))

@@ -206,7 +206,7 @@ class TurnOrder:
                 yield from (
                     (identity, Hold(HeldBy.OTHERS, why))
                     for identity in turns[turn] & due.keys()
-                    if not self._goes_ahead(turn, blocker, identity, due[identity], early)
+                    if not self._need_not_wait(turn, blocker, identity, due[identity], early)
                 )
             elif following is not None:
                 why = self._first(partial(self._why_not_done, cluster, due=due), sorted(turns[turn]))
@@ -221,7 +221,7 @@ class TurnOrder:
         return next(filter(None, map(why, identities)), "")
 
     @staticmethod
-    def _goes_ahead(
+    def _need_not_wait(
         turn: Turn, blocker: Turn, identity: Identity, due: Sequence[Change], early: Collection[Identity]
     ) -> bool:
         """Return whether an object need not wait: an earlier turn may need it, or it heals drift or moves away."""

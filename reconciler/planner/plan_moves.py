@@ -45,7 +45,7 @@ def plan_moves(copies: Copies) -> tuple[ActivePlacement, Mapping[str, CopyAtRest
     if is_run_of_hook(schedule.fleet.templates.get(identity)):
         return ActivePlacement(targets=target), {}  # Each cluster has a run of its own.
     if identity[:2] in RUNS_ONCE:
-        run = run_kept_by_policy(schedule, identity, target, old)
+        run = finished_run_to_keep(schedule, identity, target, old)
         if run is not None:
             return run, {}
         ticked = [cluster for cluster in old if (identity, cluster) in schedule.ticked]
@@ -144,7 +144,7 @@ def effective_after_failure(
     return replace(state, targets={**state.targets, **held}, holds={**state.holds, **dict.fromkeys(held, hold)})
 
 
-def run_kept_by_policy(
+def finished_run_to_keep(
     schedule: Schedule, identity: Identity, target: Mapping[str, Replicas], old: Mapping[str, Replicas]
 ) -> ActivePlacement | None:
     """Return the active placement while Never keeps a failed Job or Pod, which must not run twice; else None."""

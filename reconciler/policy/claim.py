@@ -180,7 +180,7 @@ def claim(fleet: Fleet, tables: ClaimTables | None = None) -> Claims:
     problems: dict[Identity, Problem | None] = {}
     faults: dict[Identity, Exception] = {}
     # One walk for all tables, without a step for templates without results, as are most of a large store.
-    for identity, template, looked in _look_at(tables, faults):
+    for identity, template, looked in _matched(tables, faults):
         matches, reach = looked
         if matches or tables.selected.looked_at:
             tables.selected.put(identity, [(m.policy.ref, m.selector) for m in matches if m.selector is not None])
@@ -215,7 +215,7 @@ _Decided = tuple[PolicyRef, tuple[Reason, ...], tuple[tuple[PolicyRef, str], ...
 """The policy that governs, why, and the others with why they lost."""
 
 
-def _look_at(
+def _matched(
     tables: ClaimTables, faults: dict[Identity, Exception]
 ) -> Iterator[tuple[Identity, Template | None, _Looked]]:
     """Yield each template that was touched, with its selectors and its reach; exceptions go to the `faults`."""

@@ -32,13 +32,13 @@ from reconciler.documents import (
     check_annotations,
     document_fields,
     is_label_key,
+    possible_types,
     read_affinity_mode,
     read_brings,
     read_fail_back,
     read_flavor,
     read_ref,
     type_fault,
-    types_meant,
 )
 from reconciler.policy.placement_policy import read_label_selector, read_placement
 from reconciler.policy.propagation_fields import PROPAGATION_SHAPE
@@ -123,7 +123,7 @@ def _widened(document: Document, index: int, entry: Json) -> Iterator[ResourceSe
         report = Findings(document, LABEL_SELECTOR_SHAPE)
         labels = read_label_selector(Fields(report, LABEL_SELECTOR_SHAPE, selector))
         labels = None if report.has_errors else labels
-    for api_version, kind in sorted(types_meant(dig(entry, "apiVersion"), dig(entry, "kind"))):
+    for api_version, kind in sorted(possible_types(dig(entry, "apiVersion"), dig(entry, "kind"))):
         yield ResourceSelector(
             api_version=api_version,
             kind=kind,

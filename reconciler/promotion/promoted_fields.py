@@ -216,7 +216,7 @@ def _candidates(rule: Promotion, one: _Part, theirs: list[_Part], ours: list[_Pa
         yield same[0]
 
 
-def goes_back(change: FieldChange) -> bool:
+def is_downgrade(change: FieldChange) -> bool:
     """Return whether a version, or the tag of an image, becomes an older one."""
     before, after = (
         image.tag if isinstance(value, str) and (image := parse_image(value)) is not None and image.tag else value

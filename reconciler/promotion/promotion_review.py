@@ -8,7 +8,7 @@ from reconciler.api.content import Json, is_same
 from reconciler.api.fleet import StoreFile
 from reconciler.api.plan import MISSING, Direction, FieldChange, SettingChange
 from reconciler.api.rollouts import Promotion
-from reconciler.promotion.promoted_fields import DocumentPair, Promoted, PromotionRefused, goes_back, promoted
+from reconciler.promotion.promoted_fields import DocumentPair, Promoted, PromotionRefused, is_downgrade, promoted
 from reconciler.yaml import NotEdited
 
 HealthWords = Callable[[str, str], str]
@@ -76,7 +76,7 @@ def _rows(
         # An origin that changes in the same review has not run what is promoted.
         is_new = key not in known or not _is_same(known[key][1].after, change.after)
         note = "not run there yet: the same change brings it there" if is_new else health(rule.origin, carried.origin)
-        note += "; an older version than before" if goes_back(change) else ""
+        note += "; an older version than before" if is_downgrade(change) else ""
         yield _row(rule, carried, change.path, change.before, change.after, f"from {carried.origin}, {note}")
     for carried in promoted(rule, new, new, write).carried if lacked.keys() - lacks.keys() else ():
         paths = [change.path for change in carried.differing]

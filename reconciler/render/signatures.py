@@ -50,7 +50,7 @@ def changed_identities(
         )
         differing = (before.frozen ^ after.frozen).union(*(changed_keys(old, new) for old, new in pairs))
         changed = {*differing, *(identity for identity, _ in changed_keys(before.ticked, after.ticked))}
-    suspects = {*changed, *_overridden_anew(before, after)}
+    suspects = {*changed, *_newly_overridden(before, after)}
     needed = differing_prerequisites(before, after, suspects)
     suspects |= dependents(before, needed) | dependents(after, needed)
     plain = {identity for identity in suspects if _differs_plainly(before, after, identity)}
@@ -100,7 +100,7 @@ def _differs_plainly(before: Schedule, after: Schedule, identity: Identity) -> b
     return was is not None and is_now is not None and (was.digest != is_now.digest or was.sealed != is_now.sealed)
 
 
-def _overridden_anew(before: Schedule, after: Schedule) -> set[Identity]:
+def _newly_overridden(before: Schedule, after: Schedule) -> set[Identity]:
     """Return the objects that added, removed or changed override policies select."""
     old = {policy.ref: policy for policy in before.fleet.overrides}
     new = {policy.ref: policy for policy in after.fleet.overrides}

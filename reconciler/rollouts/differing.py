@@ -87,7 +87,7 @@ def selected_of(schedule: Schedule, identities: Collection[Identity] | None = No
 def differing(
     one: Fleet,
     other: Fleet,
-    is_meant: Callable[[Identity], bool],
+    is_governed: Callable[[Identity], bool],
     is_equal: Callable[[Template, Template], bool] = lambda one, other: False,
 ) -> set[Identity]:
     """Return selected templates that differ between revisions, or by overrides. `is_equal`: of differing bodies."""
@@ -102,7 +102,7 @@ def differing(
             and before.gvk == after.gvk
             and (before.digest == after.digest or is_equal(before, after))
         )
-        if not is_same and is_meant(identity):
+        if not is_same and is_governed(identity):
             differences.add(identity)
     old, new = ({(policy.ref, policy.digest): policy for policy in fleet.overrides} for fleet in (one, other))
     index = PolicyIndex(side[key] for key in sorted(old.keys() ^ new.keys()) for side in (old, new) if key in side)
@@ -112,12 +112,12 @@ def differing(
         differences.update(
             identity
             for identity, template in fleet.templates.items()
-            if identity not in differences and is_meant(identity) and index.matches(template)
+            if identity not in differences and is_governed(identity) and index.matches(template)
         )
     return differences
 
 
-def stages_the_same(older: Fleet, schedule: Schedule, is_meant: Callable[[Identity], bool]) -> bool:
+def stages_the_same(older: Fleet, schedule: Schedule, is_governed: Callable[[Identity], bool]) -> bool:
     """Return whether a Rollout of the selected templates brings the same with an older revision as with HEAD."""
 
     def is_equal(before: Template, after: Template) -> bool:
@@ -128,7 +128,7 @@ def stages_the_same(older: Fleet, schedule: Schedule, is_meant: Callable[[Identi
         bodies = [try_call(with_replicas, template.body, 1).value for template in (before, after)]
         return bodies[0] is not None and bodies[0] == bodies[1]
 
-    return not differing(older, schedule.fleet, is_meant, is_equal)
+    return not differing(older, schedule.fleet, is_governed, is_equal)
 
 
 _NOTHING = Staging()

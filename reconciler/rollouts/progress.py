@@ -32,7 +32,7 @@ from reconciler.api.rollouts import ChangeTime, Gate, Layout, Rollout, StageLayo
 from reconciler.rollouts.gate import NOT_OBSERVED, has_failed_hook, note_success
 from reconciler.rollouts.record_book import RolloutRecords
 from reconciler.rollouts.release import Pins, begin_pinned, begin_rolled_back, newest, pins_in_force, release_under_way
-from reconciler.rollouts.stage_slots import StageInputs, StageMembers, leave, take_turns
+from reconciler.rollouts.stage_slots import StageInputs, StageMembers, begin_due, leave
 
 
 def progress(
@@ -88,7 +88,7 @@ def progress(
         stages=stages,
         changes=tuple(book.changes),
         records=book.records,
-        look_again=book.look_again,
+        look_again=book.next_check_at,
         deletions_due=frozenset(
             name
             for name in known
@@ -155,7 +155,7 @@ def _states(layout: Layout, pins: Pins, apart: frozenset[str], inputs: StageInpu
             for waiting in members.names:
                 inputs.reasons.setdefault(waiting, f"the stage {blocking} is not done")
         else:
-            state = take_turns(members)
+            state = begin_due(members)
             # The conditions of a release that has come to all of them are not checked again.
             is_left = all(later.is_begun for later in all_members[index + 1 :])
             if state.kind is StageKind.DONE and not is_left:

@@ -209,14 +209,14 @@ class RolloutRecords:
         self._looks[subject] = min(moment, self._looks.get(subject, moment))
         return False
 
-    def look_at(self, text: str, subject: str) -> None:
+    def check_at(self, text: str, subject: str) -> None:
         """Look again at a time (RFC 3339); empty: it is not known."""
         moment = instant(text)
         if moment is not None:
             self.is_past(moment, subject)
 
     @property
-    def look_again(self) -> str:
+    def next_check_at(self) -> str:
         """Return when something can change by itself (RFC 3339, whole seconds, rounded up); empty: never."""
         if not self._looks:
             return ""

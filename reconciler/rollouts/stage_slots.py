@@ -108,7 +108,7 @@ class StageMembers:
         return all(self.is_done(name) or self.has_failed(name) for name in self.names)
 
 
-def take_turns(members: StageMembers) -> StageState:
+def begin_due(members: StageMembers) -> StageState:
     """Begin the due clusters of a stage, and return its state. Its earlier stages are over."""
     if members.is_paused:
         return StageState(StageKind.PAUSED, failed=members.failed)
@@ -141,7 +141,7 @@ def _begin(members: StageMembers) -> str | None:
     for name in sorted(waiting, key=lambda name: name not in disturbed):
         away = facts.away.get(name)
         if name in facts.closed:
-            book.look_at(facts.closed[name], name)
+            book.check_at(facts.closed[name], name)
             inputs.reasons[name] = f"a window of the fleet is closed{_until(facts.closed[name])}"
         elif away is not None and book[name].turn == inputs.release:
             inputs.reasons[name] = f"its turn has come, and it is away: {away}"
@@ -176,7 +176,7 @@ def leave(members: StageMembers) -> StageState:
     approvals = [one for one in inputs.approvals if one.stage == name and is_named_by(inputs.release, one.revision)]
     approval = next((one for one in approvals if is_in_force(one, book.text)), None)
     if after.approval and approval is not None:
-        book.look_at(approval.until, f"stage {name}")
+        book.check_at(approval.until, f"stage {name}")
     elif after.approval:
         over = max((one.until for one in approvals), default="")
         # The same entry once more would be the one that ended. By the day, so that not every look says another end.

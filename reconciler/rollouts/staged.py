@@ -84,7 +84,7 @@ def _selects(
     """Return a check whether a Rollout selects a template, also one gone from HEAD. Unplaced templates do not count."""
     policies = dict.fromkeys(policy.ref for policy in (*older.propagation, *schedule.fleet.propagation))
 
-    def is_meant(identity: Identity) -> bool:
+    def is_governed(identity: Identity) -> bool:
         if identity in schedule.fleet.templates:
             return identity in schedule.bindings and rollout.name in selection.rollouts.get(identity, ())
         template = older.templates.get(identity)
@@ -96,7 +96,7 @@ def _selects(
             for policy in (None, *(policies if rollout.templates.policies else ()))
         )
 
-    return is_meant
+    return is_governed
 
 
 def staged(

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from reconciler.api.binding import Binding
 from reconciler.api.clusters import Observations
 from reconciler.api.content import Json, JsonObject, dig
-from reconciler.api.demand import Made
+from reconciler.api.demand import MadeObject
 from reconciler.api.fleet import Fleet, Template
 from reconciler.api.refs import GVK, Identity
 from reconciler.documents import defined_kind, guessed_plural, served_versions
@@ -94,7 +94,7 @@ class Makers(Struct, frozen=True):
     """`of`: by made object, its makers, sorted. `products`: by maker, the objects that it makes."""
 
     of: Mapping[Identity, tuple[Maker, ...]] = field(default_factory=dict)
-    products: Mapping[Identity, tuple[Made, ...]] = field(default_factory=dict)
+    products: Mapping[Identity, tuple[MadeObject, ...]] = field(default_factory=dict)
 
 
 NO_MAKERS: Final = Makers()
@@ -104,7 +104,7 @@ class MakerTables:
     """The makers of this round, computed from those of the round before."""
 
     def __init__(self) -> None:
-        self._made = Table[Identity, tuple[Made, ...]]()
+        self._made = Table[Identity, tuple[MadeObject, ...]]()
         self._makers = Dependents[Identity, Identity]()
         """Maker to what it makes."""
         self._of = Table[Identity, tuple[Maker, ...]]()
@@ -119,12 +119,12 @@ class MakerTables:
     ) -> set[Identity]:
         """Update changed templates; return the objects whose makers changed."""
 
-        def made_by(identity: Identity) -> tuple[Made, ...] | None:
+        def objects_made_by(identity: Identity) -> tuple[MadeObject, ...] | None:
             template = templates.get(identity)
             return (made_of(template, interpreters) or None) if template is not None else None
 
         kinds, known = interpreters.kinds_with("makes"), self._made.rows
-        self._made.update([one for one in dirty if one[:2] in kinds or one in known], made_by)
+        self._made.update([one for one in dirty if one[:2] in kinds or one in known], objects_made_by)
         changed, rows = self._made.changed, self._made.rows
         stirred = self._makers.on(changed)
         self._makers.update(changed, lambda maker: [one.identity for one in rows.get(maker, ())])

@@ -118,7 +118,7 @@ def _followed(
     fleet: Fleet, own: Binding | None, name: str, first: Mapping[str, Mapping[str, Identity]]
 ) -> Binding | None:
     """Return the binding of a Namespace as far as it goes beyond its own; None when it does not."""
-    if name not in first or comes_by_itself(fleet, name):
+    if name not in first or is_created_elsewhere(fleet, name):
         return None
     own = own or Binding(identity=namespace_identity(name), policy=None)
     there = set(own.clusters)
@@ -137,7 +137,7 @@ def _followed(
     )
 
 
-def comes_by_itself(fleet: Fleet, name: str) -> bool:
+def is_created_elsewhere(fleet: Fleet, name: str) -> bool:
     """Return whether we need not create the Namespace."""
     if name in _IN_EVERY_CLUSTER or (is_system_namespace(name) and name not in fleet.settings.allowed_namespaces):
         return True

@@ -14,7 +14,7 @@ from reconciler.api.policies import Division
 from reconciler.api.problem import NOWHERE, Problem, warning
 from reconciler.api.refs import Identity
 from reconciler.placement import concerned_by
-from reconciler.scheduler.namespaces import comes_by_itself, namespace_identity
+from reconciler.scheduler.namespaces import is_created_elsewhere, namespace_identity
 from reconciler.scheduler.schedule import Schedule
 from reconciler.templates import RUNS_ONCE, is_run_of_hook
 
@@ -25,7 +25,7 @@ _FROZEN = Hold(HeldBy.OTHERS, "it is frozen, since the store cannot be read comp
 
 def prerequisites(schedule: Schedule, identity: Identity) -> Iterator[Identity]:
     """Yield the store's prerequisites of an object, in any cluster."""
-    if identity.namespace and not comes_by_itself(schedule.fleet, identity.namespace):
+    if identity.namespace and not is_created_elsewhere(schedule.fleet, identity.namespace):
         namespace = namespace_identity(identity.namespace)
         if namespace in schedule.bindings:
             yield namespace

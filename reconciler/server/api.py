@@ -253,10 +253,10 @@ class Events:
         with suppress(ConnectionResetError, TimeoutError):
             async with asyncio.timeout(self._limits.stream_s):
                 await answer.prepare(request)
-                await self._tell(answer)
+                await self._stream(answer)
         return answer
 
-    async def _tell(self, answer: web.StreamResponse) -> None:
+    async def _stream(self, answer: web.StreamResponse) -> None:
         moment = self._status.moment
         await answer.write(self._message())
         while True:

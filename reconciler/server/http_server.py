@@ -144,17 +144,17 @@ class _Connection(web.RequestHandler):
         super().connection_made(transport)
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        self._give_back()
+        self._release()
         super().connection_lost(exc)
 
     def end(self) -> None:
-        self._give_back()
+        self._release()
         if self.transport is not None:
             self.transport.abort()
 
-    def _give_back(self) -> None:
+    def _release(self) -> None:
         if self.address is not None:
-            self._server.slots.give_back(self.address)
+            self._server.slots.release(self.address)
             self.address = None
 
     def handle_error(
@@ -191,7 +191,7 @@ class _Server(web.Server):
     def admit(self, address: str) -> None:
         """Take a slot, or that of the oldest idle connection (of its address if that has all). Raises TooMany."""
         try:
-            self.slots.take(address)
+            self.slots.acquire(address)
         except TooMany as error:
             ours = (each for each in self.connections if isinstance(each, _Connection))
             is_any = error.status is not HTTPStatus.TOO_MANY_REQUESTS
@@ -200,7 +200,7 @@ class _Server(web.Server):
             if oldest is None:
                 raise
             oldest.end()
-            self.slots.take(address)
+            self.slots.acquire(address)
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer, and send the answer within its time: a reader that does not take it keeps nothing here."""

@@ -226,13 +226,13 @@ class Slots:
     @contextmanager
     def slot(self, address: str) -> Iterator[None]:
         """A slot until the block ends. Raises TooMany."""
-        self.take(address)
+        self.acquire(address)
         try:
             yield
         finally:
-            self.give_back(address)
+            self.release(address)
 
-    def take(self, address: str) -> None:
+    def acquire(self, address: str) -> None:
         """Take a slot. Raises TooMany. An empty address may have all there are."""
         if address and self._counts[address] >= self._most_of_one:
             why = f"there are {self._most_of_one} {self._noun} of your address already"
@@ -241,7 +241,7 @@ class Slots:
             raise TooMany(HTTPStatus.SERVICE_UNAVAILABLE, f"there are {self._most} {self._noun} already")
         self._counts[address] += 1
 
-    def give_back(self, address: str) -> None:
+    def release(self, address: str) -> None:
         """Give a slot back."""
         self._counts[address] -= 1
         if not self._counts[address]:

@@ -149,7 +149,7 @@ class Attempts:
         while (part := self._next(line)) is not None:
             answer = _answer(part, self._program.decrypt(part.data, is_json=part.is_json))
             with self._changed:
-                is_news = self._take_in(line, part, answer) and part not in self._awaited
+                is_news = self._record(line, part, answer) and part not in self._awaited
                 about = frozenset(self._about.get(part, ())) if is_news else frozenset()
                 self._changed.notify_all()
             if about:
@@ -173,7 +173,7 @@ class Attempts:
             line.workers -= 1
             return None
 
-    def _take_in(self, line: _KeyQueue, part: SopsMetadata, answer: DecryptedValues | DecryptRefused) -> bool:
+    def _record(self, line: _KeyQueue, part: SopsMetadata, answer: DecryptedValues | DecryptRefused) -> bool:
         """Note what came of a file; whether that is something else than was known."""
         is_old = line.running.pop(part) != self._renewals
         if isinstance(answer, DecryptedValues) or answer.code != NO_KEY:

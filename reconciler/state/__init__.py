@@ -8,7 +8,7 @@ from reconciler.state.health import (
     beside_pods,
     copies_of,
     health_of,
-    says_more,
+    is_news,
     why_waiting,
     with_message,
 )

@@ -122,14 +122,14 @@ def _lacks_pods_of(live: JsonObject, interpreter: Interpreter) -> str:
     return text(dig(live, "metadata", "uid")) if is_observed(live) or not has_report(live) else ""
 
 
-def says_more(before: str, why: str) -> bool:
+def is_news(before: str, why: str) -> bool:
     """Return whether a reason differs from the one before, and not only by a count of replicas.
 
-    >>> says_more("0 of 1 replicas are available", "its image cannot be pulled (ErrImagePull)")
+    >>> is_news("0 of 1 replicas are available", "its image cannot be pulled (ErrImagePull)")
     True
-    >>> says_more("it crashes (back-off 10s)", "it crashes (back-off 20s)")
+    >>> is_news("it crashes (back-off 10s)", "it crashes (back-off 20s)")
     False
-    >>> says_more("it crashes (back-off 10s)", "1 of 2 replicas are available")
+    >>> is_news("it crashes (back-off 10s)", "1 of 2 replicas are available")
     False
     """
     gist = _NUMBER.sub("#", why)

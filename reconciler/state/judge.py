@@ -48,11 +48,11 @@ def state_of(facts: StateFacts, cluster: str, identity: Identity) -> ObjectState
     """Return the state of a copy; None: there is none, and none is wanted."""
     if facts.is_left(cluster):
         is_ours = identity in facts.journal.ledger.get(cluster, {})
-        return _not_looked_at(Left(facts.last_contact.get(cluster, ""))) if is_ours else None
+        return _not_read(Left(facts.last_contact.get(cluster, ""))) if is_ours else None
     why = facts.why_away(cluster)
     if why is not None:
         is_there = identity in facts.journal.ledger.get(cluster, {}) or facts.schedule.is_bound(identity, cluster)
-        return _not_looked_at(NotKnown(why, facts.last_contact.get(cluster, ""))) if is_there else None
+        return _not_read(NotKnown(why, facts.last_contact.get(cluster, ""))) if is_there else None
     compared = _sync(facts, cluster, identity)
     by = facts.why_frozen(cluster, identity)
     is_there = compared is not None or identity in facts.journal.ledger.get(cluster, {})
@@ -60,7 +60,7 @@ def state_of(facts: StateFacts, cluster: str, identity: Identity) -> ObjectState
     if sync is None:
         return None
     if isinstance(sync, NotKnown):
-        return _not_looked_at(sync, is_wanted=identity in facts.manifests.get(cluster, {}))
+        return _not_read(sync, is_wanted=identity in facts.manifests.get(cluster, {}))
     health = _health(facts, cluster, identity, sync)
     if sync is SYNCED and health is HEALTHY:
         return NOMINAL
@@ -84,7 +84,7 @@ def _health(facts: StateFacts, cluster: str, identity: Identity, sync: SyncState
     return HEALTHY
 
 
-def _not_looked_at(sync: NotKnown | Left, *, is_wanted: bool = False) -> ObjectState:
+def _not_read(sync: NotKnown | Left, *, is_wanted: bool = False) -> ObjectState:
     return ObjectState(sync, UnknownHealth(sync.why), is_wanted)
 
 

@@ -218,7 +218,7 @@ def _visit(walk: _Walk, path: str, real: str) -> None:
                     message = f"nested deeper than {MAX_FOLDER_DEPTH} folders"
                     walk.refuse(_printable(shown_path), "folder-unreadable", message)
             elif not is_leftover(entry.name) and not walk.ignores(rules, shown_path, is_folder=False):
-                _take(walk, shown_path, real_path, entry)
+                _add_entry(walk, shown_path, real_path, entry)
 
 
 def _rules_inside(
@@ -246,7 +246,7 @@ def _rules_inside(
     return inner
 
 
-def _take(walk: _Walk, name: str, real: str, entry: FolderEntry) -> None:
+def _add_entry(walk: _Walk, name: str, real: str, entry: FolderEntry) -> None:
     if entry.kind is EntryKind.LINK:
         walk.links.append((name, real, entry))
     elif entry.kind is EntryKind.REPOSITORY:
@@ -287,7 +287,7 @@ def _follow(walk: _Walk, name: str, real: str, entry: FolderEntry) -> None:
         if not is_hidden_folder(name.rpartition("/")[2]):
             _visit(walk, name, path)
     elif target.kind is not EntryKind.FILE or is_store_file(name):
-        _take(walk, name, path, target._replace(name=name.rpartition("/")[2]))
+        _add_entry(walk, name, path, target._replace(name=name.rpartition("/")[2]))
 
 
 def resolved(tree: StoreTree, path: str) -> tuple[str, FolderEntry] | None:

@@ -35,5 +35,5 @@ from reconciler.templates.hooks import (
     turn_of,
 )
 from reconciler.templates.metadata import DOCUMENTED_ANNOTATIONS, RESERVED_PREFIX, may_be_refused
-from reconciler.templates.rules import has_rules_of_its_own, judge, read_template, told_identities, without_namespace
+from reconciler.templates.rules import has_rules_of_its_own, identities_in, judge, read_template, without_namespace
 from reconciler.templates.workloads import claims_of, replicas_moved, why_confirmed, why_share_confirmed

@@ -17,7 +17,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from reconciler.api.content import Content
-from reconciler.api.demand import Demand, DependencyRef, Made, TemplateFacts
+from reconciler.api.demand import Demand, DependencyRef, MadeObject, TemplateFacts
 from reconciler.api.fleet import Template
 from reconciler.api.policies import ImageComponent, OverrideOperator
 from reconciler.api.problem import dotted
@@ -42,7 +42,7 @@ def facts_of(template: Template, interpreters: Registry) -> TemplateFacts:
         return _read(template, interpreter)
     if content.facts is None:
         # All of it is read before any is kept: kept facts never raise.
-        _ask_the_rest(template, interpreter)
+        _call_other_functions(template, interpreter)
         content.facts = _read(template, interpreter)
     return content.facts
 
@@ -91,7 +91,7 @@ def check_facts(templates: Iterable[Template], interpreters: Registry) -> None:
         if keeps is None or (keeps and template.content.facts is not None):
             continue
         facts_of(template, interpreters)
-        _ask_the_rest(template, interpreters.of(*kind))
+        _call_other_functions(template, interpreters.of(*kind))
 
 
 def _keeper(template: Template, interpreter: Interpreter) -> Content | None:
@@ -99,7 +99,7 @@ def _keeper(template: Template, interpreter: Interpreter) -> Content | None:
     return template.content if BUILT_IN_KINDS.by_kind.get(template.identity[:2]) is interpreter else None
 
 
-def _ask_the_rest(template: Template, interpreter: Interpreter) -> None:
+def _call_other_functions(template: Template, interpreter: Interpreter) -> None:
     """Call the other functions of the interpreter: few kinds have them, and their users call them again."""
     for name in ("scale_target", "makes", "pod_template"):
         if name in interpreter.rules:
@@ -113,7 +113,7 @@ def scale_target_of(template: Template, interpreters: Registry) -> Identity | No
     return try_call(interpreter.scale_target, template.body).value if "scale_target" in interpreter.rules else None
 
 
-def made_of(template: Template, interpreters: Registry) -> tuple[Made, ...]:
+def made_of(template: Template, interpreters: Registry) -> tuple[MadeObject, ...]:
     """Return the objects that a controller makes of it; none if unreadable, which `check_facts` refuses."""
     interpreter = interpreters.of(*template.identity[:2])
     return (try_call(interpreter.makes, template.body).value if "makes" in interpreter.rules else None) or ()

@@ -183,7 +183,7 @@ def _required(body: JsonObject, field: str, findings: Findings) -> str:
     return ""
 
 
-def told_identities(body: JsonObject) -> frozenset[Identity]:
+def identities_in(body: JsonObject) -> frozenset[Identity]:
     """Return the identity in a document that cannot be used; empty if there is none.
 
     If the scope of the kind is unknown, both possible identities.

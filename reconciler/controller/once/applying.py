@@ -23,9 +23,9 @@ from reconciler.controller.round.apply_plan import ChangeResult, WriteContext, a
 from reconciler.controller.round.failed_changes import (
     facts_of,
     failures_after,
+    health_read,
     last_contacts,
     log_faults,
-    looked_health,
     merged,
     not_healthy,
     with_faults,
@@ -102,7 +102,7 @@ async def apply_once(
                 due = [planned.plan.changes[index] for wave in planned.plan.waves for index in wave]
                 # Person and number of changes are recorded before, in case it does not end.
                 data = {"revision": planned.plan.head, "who": access.who or "a person", "changes": len(due)}
-                journal.tell(EventKind.APPLY, "fleet", data, reading.snapshot.now)
+                journal.record_event(EventKind.APPLY, "fleet", data, reading.snapshot.now)
                 record_hooks(due, acting)
                 clusters = sorted({change.cluster for change in due})
                 failed = await holder.hold([members[name] for name in clusters], fleet.settings.name)
@@ -125,7 +125,7 @@ def _record_picture(
     log_faults((), [failed.fault for failed in failures.values() if failed.fault is not None])
     picture = with_faults(picture, {}, failures)
     read = {name: snapshot.now for name, member in snapshot.members.items() if isinstance(member, Read)}
-    health = looked_health(planned, snapshot)
+    health = health_read(planned, snapshot)
     for result in results:
         if result.health is not None:
             health[result.change.cluster][result.change.identity] = result.health
@@ -147,7 +147,7 @@ def _record_picture(
         rollouts=planned.rollouts,
     )
     record_picture(journal, status)
-    ReportedConditions(journal).take_in(status.state, states.turns, snapshot.now)
+    ReportedConditions(journal).record_differences(status.state, states.turns, snapshot.now)
 
 
 class RebuiltFromMarks(Struct, frozen=True, kw_only=True):

@@ -31,7 +31,7 @@ from reconciler.controller.once.marked_objects import journal_in_marks
 from reconciler.controller.rollouts.rollout_controller import RolloutController
 from reconciler.controller.rollouts.rollout_inputs import RevisionsInForce, RolloutInputs, Writing, away_in
 from reconciler.controller.round.dry_runs import Contents, dry_run
-from reconciler.controller.round.failed_changes import facts_of, looked_health, not_healthy
+from reconciler.controller.round.failed_changes import facts_of, health_read, not_healthy
 from reconciler.controller.round.ownership_lock import OwnershipLock
 from reconciler.controller.round.recover import answered
 from reconciler.errors import ConfigurationError, FleetHeld
@@ -306,7 +306,7 @@ class StagedOnce:
         facts = replace(
             facts_of(planned, snapshot.members),
             elsewhere=snapshot.elsewhere,
-            health=not_healthy(looked_health(planned, snapshot)),
+            health=not_healthy(health_read(planned, snapshot)),
             journal=snapshot.journal,
         )
         look = replace(look, reported=StateTables().update(facts))

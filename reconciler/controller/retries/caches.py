@@ -100,7 +100,7 @@ class SyncedVersions:
         self._versions.pop(cluster, None)
         self._since_list.pop(cluster, None)
 
-    def take_in(self, planned: Round, snapshot: FleetSnapshot) -> None:
+    def mark_synced(self, planned: Round, snapshot: FleetSnapshot) -> None:
         """Mark objects that were read and need no change as synced."""
         due = {change.copy for change in planned.plan.changes}
         for name, member in snapshot.members.items():
@@ -111,7 +111,7 @@ class SyncedVersions:
                     if (name, identity) not in due:
                         self.confirm(name, identity, live.uid, live.resource_version)
 
-    def take_in_results(self, results: Iterable[ChangeResult]) -> None:
+    def mark_written(self, results: Iterable[ChangeResult]) -> None:
         """Mark written objects, also altered ones, as synced in the acknowledged version: that is no news."""
         for result in results:
             change = result.change

@@ -22,7 +22,7 @@ from reconciler.state import THE_SERVER, Fought
 
 UNDONE_MAX = 5
 """So many times within `timing.UNDONE_COUNTED_S`, and undoing a field is a fight over it."""
-TOLD_BY: Final = (EventKind.DRIFT, EventKind.FAILED, EventKind.FIGHT_DETECTED, EventKind.FIGHT_OVER)
+EVENTS_WITH_UNDONE: Final = (EventKind.DRIFT, EventKind.FAILED, EventKind.FIGHT_DETECTED, EventKind.FIGHT_OVER)
 """The events of history with undone fields."""
 THE_OBJECT = ""
 """The field of an object that somebody deletes."""
@@ -87,7 +87,7 @@ class WriteConflicts:
         fields = self._fields[cluster, identity] = self._of(cluster, identity)
         return _count(fields, undone, now_s)
 
-    def came_through(self, cluster: str, identity: Identity, paths: Collection[str], now_s: float) -> frozenset[str]:
+    def unaltered(self, cluster: str, identity: Identity, paths: Collection[str], now_s: float) -> frozenset[str]:
         """Handle an unaltered write: return the fields that the server had altered until then; end their back-off."""
         fields = self._of(cluster, identity)
         altered = frozenset(path for path in paths if path in fields and fields[path].is_altered)
@@ -156,7 +156,7 @@ class WriteConflicts:
         fields = self._of(*copy)
         return all(path in fields and fields[path].until_s > now_s for path in differing)
 
-    def going_on(self, now_s: float) -> frozenset[str]:
+    def ongoing(self, now_s: float) -> frozenset[str]:
         """The copies whose fight is not over, as subjects of history."""
         every = {f"{identity} @ {cluster}": fields for (cluster, identity), fields in self._fields.items()}
         return frozenset(

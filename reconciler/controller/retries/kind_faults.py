@@ -119,7 +119,7 @@ class KindFaults:
         self._queue = WorkQueue[Subject](timing.QUESTION_BACK_OFF, clock, jitter=jitter)
         self._tasks: dict[Subject, asyncio.Task[bool]] = {}
 
-    def take_in(self, members: Mapping[str, Member]) -> set[str]:
+    def record_reading(self, members: Mapping[str, Member]) -> set[str]:
         """Record a round's reading; return the clusters to read as a whole: a kind newly fails there."""
         clusters: set[str] = set()
         for name, member in members.items():

@@ -120,7 +120,7 @@ def failed_by(fault: Exception, changes: Iterable[Change], *, is_open: bool = Tr
     return tuple(map(failed, changes))
 
 
-def tell_each(acting: WriteContext, results: Iterable[ChangeResult]) -> None:
+def report_each(acting: WriteContext, results: Iterable[ChangeResult]) -> None:
     """Report results. A fault of the callback does not change the results."""
     for result in results:
         if (fault := try_call(acting.tell, result).fault) is not None:
@@ -187,7 +187,7 @@ async def act_in(
         raise
     except Exception as fault:
         failed = failed_by(fault, (change for change in chain.from_iterable(waves) if change.identity not in judged))
-        tell_each(acting, failed)
+        report_each(acting, failed)
         yield failed
 
 
@@ -196,7 +196,7 @@ async def _results_in(
 ) -> AsyncIterator[Sequence[ChangeResult]]:
     if (lost := await lock(member)) is not None:
         refused = not_held(chain.from_iterable(waves), lost)
-        tell_each(acting, refused)
+        report_each(acting, refused)
         yield refused
         return
     staying = _NotYetDeleted(member, acting.gone_wait_s)
@@ -208,14 +208,14 @@ async def _results_in(
             lost = await acting.lost(member)
         if lost is not None:
             left += not_held(due, lost)
-        tell_each(acting, left)
+        report_each(acting, left)
         if left:
-            staying.take_in(left)
+            staying.note_failures(left)
             yield left
         # Make all changes of one wave in one cluster, in groups: memory does not grow with the wave.
         for begin in range(0, len(due) if lost is None else 0, GROUP):
             results = await _group(member, due[begin : begin + GROUP], acting)
-            staying.take_in(results)
+            staying.note_failures(results)
             yield results
 
 
@@ -227,7 +227,7 @@ class _NotYetDeleted:
         self._failed: set[Identity] = set()
         self._terminating: dict[Identity, Change] = {}
 
-    def take_in(self, results: Iterable[ChangeResult]) -> None:
+    def note_failures(self, results: Iterable[ChangeResult]) -> None:
         """Note failures, and objects kept by finalizers."""
         for result in results:
             if result.error:
@@ -256,7 +256,7 @@ async def _group(member: MemberCluster, changes: Sequence[Change], acting: Write
         return ended.value
     assert ended.fault is not None, "what gives nothing has failed"
     failed = failed_by(ended.fault, changes)
-    tell_each(acting, failed)
+    report_each(acting, failed)
     return failed
 
 
@@ -265,7 +265,7 @@ async def _journaled(member: MemberCluster, changes: Sequence[Change], acting: W
     unmasked = {id(change): fault for change in changes if (fault := try_call(masker.change, change).fault)}
     # What cannot be masked is not sent, since an answer may quote it.
     unsent = [failed_by(fault, [change], is_open=False)[0] for change in changes if (fault := unmasked.get(id(change)))]
-    tell_each(acting, unsent)
+    report_each(acting, unsent)
     changes = [change for change in changes if id(change) not in unmasked]
     counted = [change for change in changes if change.copy not in acting.confirmed]
     losses = losses_of(counted, acting.clock.now())
@@ -351,7 +351,7 @@ async def _tried(
                 result = replace(result, error=masker.text(text), is_paced=True, altered=altered)
                 # A round has to read its availability first.
                 row = replace(row, established=None, recorded=row.recorded and as_marked(row.recorded, live.body))
-    tell_each(acting, [result])
+    report_each(acting, [result])
     return result, row
 
 

@@ -24,7 +24,7 @@ from reconciler.journal.sqlite_journal import Journal
 from reconciler.observations import age_s
 from reconciler.report.json_parts import placement_part, reasons_part
 from reconciler.report.mask import scrub_text
-from reconciler.state import Condition, ConditionEnd, FleetState, Frozen, Held, RevisionStep, says_more
+from reconciler.state import Condition, ConditionEnd, FleetState, Frozen, Held, RevisionStep, is_news
 
 Holding = Mapping[str, Mapping[str, Any]]
 """Present episodes: subject to the data of its event, with its `why`."""
@@ -98,7 +98,7 @@ def begun_at(event: Event) -> str:
 def _is_news(kind: EventKind, before: Event, data: Mapping[str, Any]) -> bool:
     known, why = str(before.data.get("why")), str(data.get("why"))
     if kind is EventKind.DEGRADED:
-        return says_more(known, why)
+        return is_news(known, why)
     if kind is EventKind.HELD:
         return int(data["held"]) > int(before.data.get("held", 0))
     if kind is EventKind.CLUSTER_AWAY:  # Whoever waits for the one that was there would wait in vain.
@@ -259,7 +259,7 @@ class Steps:
         self.fresh_s: float | None = None
         """Duration until all was in step, if the last round determined it; else None."""
 
-    def take_in(self, step: RevisionStep, now: str) -> tuple[Event, ...]:
+    def record_in_step(self, step: RevisionStep, now: str) -> tuple[Event, ...]:
         """Record that everything is in step, the first time that it is; the event of that."""
         self.fresh_s = None
         if step.revision != self._revision:
@@ -275,4 +275,4 @@ class Steps:
         data = {"revision": step.revision, "clusters": step.clusters}
         data |= {"since": self.active_since, "seconds": round(took_s)} if took_s is not None else {}
         self.fresh_s = took_s
-        return (self._journal.tell(EventKind.IN_STEP, STORE, data, now),)
+        return (self._journal.record_event(EventKind.IN_STEP, STORE, data, now),)

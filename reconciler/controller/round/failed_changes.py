@@ -83,8 +83,8 @@ def merged(
     only, members = snapshot.only, snapshot.members
     unread = frozenset(name for name, member in members.items() if isinstance(member, NotRead))
     if only is None and not unread and planned.schedule.fleet.is_complete:
-        going_on = tuple(change for change in before.plan.changes if _is_under_way(change, members))
-        return replace(planned, plan=_plan(planned.plan, (*going_on, *due), planned.plan.problems))
+        ongoing = tuple(change for change in before.plan.changes if _is_under_way(change, members))
+        return replace(planned, plan=_plan(planned.plan, (*ongoing, *due), planned.plan.problems))
     frozen = {copy: why for copy, why in before.frozen.items() if not snapshot.is_asked(*copy)}
     frozen |= dict(_missed(before.manifests, planned.schedule, only)) | dict(planned.frozen)
 
@@ -223,7 +223,7 @@ def facts_of(picture: Round, members: Mapping[str, Member]) -> StateFacts:
     )
 
 
-def looked_health(planned: Round, snapshot: FleetSnapshot) -> Looked:
+def health_read(planned: Round, snapshot: FleetSnapshot) -> Looked:
     """Return the health of desired and of frozen objects that a round read, by cluster."""
     health: Looked = {}
     frozen = planned.schedule.frozen | {identity for _, identity in planned.frozen}

@@ -171,8 +171,8 @@ class OwnershipLock:
         with self._journal.transaction():
             for name, mark in marks.items():
                 if isinstance(mark, OwnerRecord):
-                    self._take_in(name, mark)
-                    self._take_in_hooks(name, mark)
+                    self._record_rollouts(name, mark)
+                    self._record_hooks(name, mark)
         return {name: why for name, why in marks.items() if not isinstance(why, OwnerRecord | ObjectNotFound)}
 
     async def _hold(
@@ -188,15 +188,15 @@ class OwnershipLock:
                 self._refuse(member.name, fleet, mark)
             is_held = live is not None and self._is_this(member.name, mark)
             if not is_held:
-                news |= self._take_in(member.name, mark)
+                news |= self._record_rollouts(member.name, mark)
                 # Of ours the journal knows all, and newer runs.
-                ran |= mark.journal != self._journal.uuid and self._take_in_hooks(member.name, mark)
+                ran |= mark.journal != self._journal.uuid and self._record_hooks(member.name, mark)
             overtaken = sorted(news & begun.keys())
             entries = self._entries(member.name, overtaken)
             try:
                 if not is_held:
-                    await self._take(member, fleet, mark, live, entries)
-                elif not self._is_told(member.name, mark, entries):
+                    await self._raise_epoch(member, fleet, mark, live, entries)
+                elif not self._is_recorded(member.name, mark, entries):
                     await self._write(member, fleet, mark, live, entries)
             except (AlreadyExists, WriteConflict):
                 if attempt == _ATTEMPTS:
@@ -219,7 +219,7 @@ class OwnershipLock:
         if known is not None and await member.identity() != known:
             raise ClusterReplaced(member.name, ANOTHER_CLUSTER)
 
-    async def _take(
+    async def _raise_epoch(
         self, member: MemberCluster, fleet: str, mark: OwnerRecord, live: LiveObject | None, entries: Mapping[str, str]
     ) -> None:
         """Raise the epoch: from now on this process holds the fleet there."""
@@ -239,7 +239,7 @@ class OwnershipLock:
         self._journal.confirm_hold(member.name, epoch, self._token)
         self._epochs[member.name] = epoch
 
-    def _take_in(self, cluster: str, mark: OwnerRecord) -> frozenset[str]:
+    def _record_rollouts(self, cluster: str, mark: OwnerRecord) -> frozenset[str]:
         """Record the trusted rollouts of an owner record; return their names."""
         records, news = self._journal.rollout_records(), set()
         for name, marked in records_of_entries(mark.entries, self._clock.now()).items():
@@ -249,7 +249,7 @@ class OwnershipLock:
                 news.add(name)
         return frozenset(news)
 
-    def _take_in_hooks(self, cluster: str, mark: OwnerRecord) -> bool:
+    def _record_hooks(self, cluster: str, mark: OwnerRecord) -> bool:
         """Record the runs of hooks in an owner record; return whether any is news."""
         known = self._journal.ledger().get(cluster, {})
         pairs = ((row, known.get(row.identity)) for row in hook_rows(cluster, mark.entries))
@@ -266,7 +266,7 @@ class OwnershipLock:
                 del pending[name]
         return entries_of({**records, **pending}) | hook_entries(self._journal.ledger().get(cluster, {}).values())
 
-    def _is_told(self, cluster: str, mark: OwnerRecord, entries: Mapping[str, str]) -> bool:
+    def _is_recorded(self, cluster: str, mark: OwnerRecord, entries: Mapping[str, str]) -> bool:
         is_left = self._written.get(cluster, frozenset()) & mark.entries.keys() <= entries.keys()
         return is_left and hooks_in(mark.entries) == hooks_in(entries) and has_beginnings(mark.entries, entries)
 

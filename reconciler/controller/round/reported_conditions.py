@@ -111,7 +111,7 @@ class ReportedConditions:
         last = next((recorded.event for recorded in self._journal.newest_events(wanted, 1)), None)
         return str(last.data.get("error") or "") if last is not None else ""
 
-    def take_in(
+    def record_differences(
         self, state: FleetState, turns: Sequence[StateChange], now: str, fighting: Collection[str] | None = None
     ) -> tuple[Event, ...]:
         """Record differences; return begins and ends. `fighting`: conflicts that may go on; None: unknown yet."""
@@ -127,9 +127,9 @@ class ReportedConditions:
                 *self._not_computed(state, turns, now),
             )
             self._drifted(facts, now)
-            return (*events, *self.steps.take_in(step_of(state), now))
+            return (*events, *self.steps.record_in_step(step_of(state), now))
 
-    def going_on(self, news: Collection[Event], fights: Collection[Copy]) -> tuple[Event, ...]:
+    def continuing(self, news: Collection[Event], fights: Collection[Copy]) -> tuple[Event, ...]:
         """Return unfinished episodes, without the new ones, and of conflicts those of `fights`: others rest."""
         every = chain.from_iterable(self._episodes.open(kind).values() for kind in _KINDS)
         return tuple(

@@ -77,7 +77,7 @@ class RoundLog:
         self._file, self._bytes_max = file, bytes_max
         self._encoder = msgspec.json.Encoder(order="deterministic")
 
-    def took(self, events: Iterable[LoopEvent], revision: str, clock: Clock) -> None:
+    def batch_taken(self, events: Iterable[LoopEvent], revision: str, clock: Clock) -> None:
         """Write that a round begins. `revision`: of the store, as it is followed now."""
         if self._file is not None:
             time, monotonic_s = clock.now(), clock.monotonic_s()

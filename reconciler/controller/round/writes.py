@@ -54,7 +54,7 @@ def write_events(journal: Journal | None, revision: str, time: str, results: Seq
             subject=f"{change.identity} @ {change.cluster}",
             data={
                 "revision": revision,
-                **_about(change, masker),
+                **_event_data(change, masker),
                 **({"why": change.reason.text} if change.reason else {}),
                 **behind,
                 # Messages of an API server may quote the sent object.
@@ -107,7 +107,7 @@ def drift_event(
         subject=f"{change.identity} @ {change.cluster}",
         data={
             "revision": revision,
-            **_about(change, masker),
+            **_event_data(change, masker),
             **_behind_drift(change, altered),
             "outcome": str(outcome),
             "why": masker.text(why),
@@ -127,7 +127,7 @@ def _behind_drift(change: Change, altered: Collection[str]) -> Behind:
     return {"who": ", ".join(who) or "somebody"}
 
 
-def _about(change: Change, masker: Masker) -> dict[str, Any]:
+def _event_data(change: Change, masker: Masker) -> dict[str, Any]:
     masked = masker.change(change) if change.fields else change
     fields = of_interest(masked.fields)
     data: dict[str, Any] = {

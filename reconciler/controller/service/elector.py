@@ -101,7 +101,7 @@ class Elector:
         while self._leader is None:
             tried = await try_await(within(self._try(), self._answer_s))
             wait_s = tried.value if tried.value is not None else self._every_s
-            self._tell(tried.fault, "the Lease cannot be read; nobody leads from here until it can")
+            self._report(tried.fault, "the Lease cannot be read; nobody leads from here until it can")
             if self._leader is None:
                 await self._clock.sleep(min(max(wait_s, 0.1), self._every_s))
 
@@ -118,7 +118,7 @@ class Elector:
             if tried.value:
                 self._leader = None
                 return tried.value
-            self._tell(tried.fault, "the Lease cannot be renewed; writing ends before it runs out")
+            self._report(tried.fault, "the Lease cannot be renewed; writing ends before it runs out")
             await self._clock.sleep(timing.GRACE_S if tried.fault is not None else self._every_s)
 
     async def raise_term(self, over: int) -> bool:
@@ -133,7 +133,7 @@ class Elector:
             self._leader = None
         return not why
 
-    async def give_back(self) -> None:
+    async def release(self) -> None:
         """Let the next one lead at once; where that cannot be said, it waits until the Lease has run out.
 
         Only after `campaign` and `keep` have ended. What they were writing may be written though nobody heard of it.
@@ -142,9 +142,9 @@ class Elector:
         if leader is None or leader.is_run_out(self._since_boot_s()):
             return
         with contextlib.suppress(MemberClusterError, TimeoutError):
-            await within(self._give_back(), self._answer_s)
+            await within(self._release(), self._answer_s)
 
-    async def _give_back(self) -> None:
+    async def _release(self) -> None:
         try:
             await self._send(given_back(self._held, self._clock.now()))
         except WriteConflict:
@@ -225,7 +225,7 @@ class Elector:
         body, name = lease_body(self._fleet, NAMESPACE, lease), lease_name(self._fleet)
         return await put_own(self._member, LEASE, name, body, self._live, manager)
 
-    def _tell(self, fault: Exception | None, text: str) -> None:
+    def _report(self, fault: Exception | None, text: str) -> None:
         if fault is None:
             self.fault = ""
             self._transitions.leave("lease", "the Lease can be read and written again", event="LeaseReachable")
@@ -249,7 +249,7 @@ class LeaderStatus(Struct, frozen=True, kw_only=True):
     error: str = ""
 
 
-async def who_leads(member: MemberCluster, fleet: str) -> LeaderStatus:
+async def lease_and_handover(member: MemberCluster, fleet: str) -> LeaderStatus:
     """Return the content of the Lease and of the handover."""
 
     async def status() -> LeaderStatus:

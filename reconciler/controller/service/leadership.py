@@ -116,7 +116,7 @@ class LeaderTerm:
                 self.taken = replace(self.taken, unread=tuple(sorted(read.value)))
                 self.over.set()
 
-    async def gives_way_to(self, error: FleetHeld) -> bool:
+    async def must_yield_to(self, error: FleetHeld) -> bool:
         """Return whether this process must stop leading: the Lease is lost, or a mark has a later term.
 
         If the Lease was lost while a mark was read, the term of this process is unknown.
@@ -261,7 +261,7 @@ class FleetProcess:
                 yield LeaderContext(elector=elector, left=HandoverFile(member, name), members=members)
             finally:
                 self._leadership.become()
-                await elector.give_back()
+                await elector.release()
 
     async def _standby(self, context: LeaderContext | None, stop: asyncio.Event) -> None:
         log.info("standing by", extra={"event": "StandsBy"})
@@ -357,7 +357,7 @@ class FleetProcess:
             await self._act(term.parts, term.over, stop, lost)
         except FleetHeld as error:
             self._leadership.become()
-            if await term.gives_way_to(error):
+            if await term.must_yield_to(error):
                 lost.set()
         await term.leave_once()
 

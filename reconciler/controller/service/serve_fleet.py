@@ -59,7 +59,7 @@ def is_full(why: str, now: str) -> Event:
     return Event(round=0, time=now, kind=EventKind.JOURNAL_FULL, subject=_JOURNAL, data={"why": why, "todo": NO_ROOM})
 
 
-async def tell_of(
+async def send_event(
     full: Event, journal: Path, hooks: Sequence[WebhookOptions], vitals: Vitals, clock: Clock, words: Words
 ) -> None:
     """Send the event to all webhooks that want it, with the number, and so the id, that it gets when it is recorded."""
@@ -88,7 +88,7 @@ async def wait_for_room(journal: Path, vitals: Vitals, stop: asyncio.Event, cloc
             if await wait_for(stop, timing.CHECK_S, clock):
                 return
             if not lack_of_room(journal):
-                vitals.tell_journal("")
+                vitals.record_journal_error("")
 
 
 log = logging.getLogger("reconciler")
@@ -108,7 +108,7 @@ def orders_in(journal: Journal, clock: Clock) -> OrdersInForce:
     return OrdersInForce(journal.data_version, in_force(journal.suspensions(), now), in_force(journal.evictions(), now))
 
 
-def tell_orders(before: OrdersInForce, now: OrdersInForce) -> None:
+def log_orders(before: OrdersInForce, now: OrdersInForce) -> None:
     """Log the orders that came and those that are over."""
     for event, level, words, orders, known in (
         ("Suspended", logging.WARNING, "a person suspends writing", now.suspensions, before.suspensions),
@@ -173,9 +173,9 @@ async def serve(service: Service, vitals: Vitals, signals: Signals) -> None:
                         full = None
                     await _serve_with(journal, service, vitals, signals)
             except JournalFull as error:
-                vitals.tell_journal(str(error))
+                vitals.record_journal_error(str(error))
                 full = full or is_full(str(error), clock.now())
-                telling = tell_of(full, path, service.webhooks, vitals, clock, service.commits.words)
+                telling = send_event(full, path, service.webhooks, vitals, clock, service.commits.words)
                 async with beside({"telling of the full journal": telling}):
                     await wait_for_room(path, vitals, signals.stop, clock)
     finally:
@@ -191,7 +191,7 @@ async def _serve_with(journal: Journal, service: Service, vitals: Vitals, signal
             "orders": _watch_orders(journal, process, service.access.clock),
             "reloads": _watch_reloads(signals, process, service.access.profiles, journal),
             "profiles": _watch_profiles(service.access, process, journal),
-            "receivers": tell(service, journal, vitals),
+            "receivers": deliver(service, journal, vitals),
         }
         async with beside(lookouts):
             await process.run(signals.stop)
@@ -252,7 +252,7 @@ async def _watch_orders(journal: Journal, process: FleetProcess, clock: Clock) -
             continue
         if current == known:
             continue
-        tell_orders(known, current)
+        log_orders(known, current)
         known = current
         if asks != last_ask:
             last_ask = asks
@@ -310,7 +310,7 @@ def _reload(process: FleetProcess) -> None:
         log.error("a reload failed by a fault of the program", exc_info=reloaded.fault, extra=fault_fields())
 
 
-async def tell(service: Service, journal: Journal, vitals: Vitals) -> None:
+async def deliver(service: Service, journal: Journal, vitals: Vitals) -> None:
     """Notify all receivers until cancelled. The next start sends the rest."""
     if not service.webhooks and service.forge is None:
         return

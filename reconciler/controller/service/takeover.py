@@ -195,7 +195,7 @@ async def _learn(
             journal.record_rollout_documents(documents_of(journal.rollout_records()))
         count = sum(map(len, rows.values()))
         data = {"revision": fleet.revision, "who": "this process, which leads now", "objects": count}
-        journal.tell(EventKind.TAKEN_OVER, "fleet", data, clock.now())
+        journal.record_event(EventKind.TAKEN_OVER, "fleet", data, clock.now())
     return frozenset(fleet.clusters.keys() - members.keys()) | failed
 
 

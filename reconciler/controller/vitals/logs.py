@@ -194,12 +194,12 @@ _WORDS: Final[Mapping[EventKind, _Words]] = {
 }  # fmt: skip
 
 
-def tell_events(events: Iterable[Event], words: Words | None = None, *, goes_on: bool = False) -> None:
+def log_events(events: Iterable[Event], words: Words | None = None, *, goes_on: bool = False) -> None:
     """Log beginnings and ends. `words`: of revisions. `goes_on`: it began before this start of the service."""
     groups = by_key(((event.kind, _cluster(event), _reason(event)), event) for event in events if event.kind in _WORDS)
     groups = _joined(groups, lambda key: (key[0], key[1]), _REASONS_MAX)
     for (kind, *_), joined in _joined(groups, lambda key: (key[0],), _LINES_MAX).items():
-        _tell(_WORDS[EventKind(kind)], joined, words, goes_on=goes_on)
+        _log_group(_WORDS[EventKind(kind)], joined, words, goes_on=goes_on)
 
 
 def _joined(groups: Mapping[Any, list[Event]], wider: Any, most: int) -> dict[Any, list[Event]]:
@@ -212,7 +212,7 @@ def _joined(groups: Mapping[Any, list[Event]], wider: Any, most: int) -> dict[An
     return joined
 
 
-def _tell(wording: _Words, events: Sequence[Event], words: Words | None, *, goes_on: bool) -> None:
+def _log_group(wording: _Words, events: Sequence[Event], words: Words | None, *, goes_on: bool) -> None:
     from reconciler.report.status.history_text import history_entry, no_words  # noqa: PLC0415 - commands write no history
 
     entry, data, is_one = history_entry(events[0], words or no_words), events[0].data, len(events) == 1
@@ -277,7 +277,7 @@ class SyncTransitions:
         self._deviating: dict[str, str] = {}
         """Name to the time since when (RFC 3339)."""
 
-    def tell(self, state: FleetState, now: str) -> None:
+    def log_changes(self, state: FleetState, now: str) -> None:
         """Log the clusters in which that is otherwise than before. One that cannot be judged is as it was."""
         begun: dict[str, list[str]] = {}
         over: dict[str, list[str]] = {}
@@ -296,15 +296,15 @@ class SyncTransitions:
                 self._deviating[name] = now
                 lags = [f"{count} {lag}" for lag, count in cluster.syncs.items() if count and lag is not Lag.SYNCED]
                 begun.setdefault(", ".join(lags), []).append(name)
-        _tell_sync("ClusterOutOfSync", "objects are not as the store says", begun)
-        _tell_sync(
+        _log_sync("ClusterOutOfSync", "objects are not as the store says", begun)
+        _log_sync(
             "ClusterInSync",
             "everything is as the store says again",
             {f"since {at}": names for at, names in over.items()},
         )
 
 
-def _tell_sync(event: str, message: str, names_by_why: Mapping[str, Sequence[str]]) -> None:
+def _log_sync(event: str, message: str, names_by_why: Mapping[str, Sequence[str]]) -> None:
     """One line for those of equal words; where words differ too much, one for all."""
     if len(names_by_why) > _REASONS_MAX:
         names_by_why = {next(iter(names_by_why)): [name for names in names_by_why.values() for name in names]}

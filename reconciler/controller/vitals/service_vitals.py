@@ -260,7 +260,7 @@ class Vitals(Struct, kw_only=True):
         self.leads = False
         self.status.publish(StatusSnapshot())
 
-    def tell_journal(self, error: str) -> None:
+    def record_journal_error(self, error: str) -> None:
         """Record and log the error for which the journal cannot be written; empty: it can be, again."""
         if error:
             extra = {"event": "JournalFull", "error": error, "todo": NO_ROOM}
@@ -275,7 +275,7 @@ class Vitals(Struct, kw_only=True):
         self.requests.observe((cluster, verb, code), seconds)
 
 
-async def tell_progress(vitals: Vitals, clock: Clock) -> None:
+async def log_progress(vitals: Vitals, clock: Clock) -> None:
     """Log every few seconds how far the first round is, until it is over."""
     await clock.sleep(timing.CHECK_S)
     while not vitals.rounds:

@@ -86,7 +86,7 @@ def history_text(document: Mapping[str, Any], *, wide: bool = False, width: int 
         columns = [name for name in columns if name not in ("REVISION", "WHO", "SUBJECT" if is_one else "")]
     rows = []
     for entry in document["events"]:
-        detail = _with_who(entry, event_detail(entry)) if is_narrow else event_detail(entry)
+        detail = _with_actor(entry, event_detail(entry)) if is_narrow else event_detail(entry)
         cells = {
             # The year is known to who reads it, and the zone is always UTC.
             "TIME": entry["time"][5:19] if is_narrow else entry["time"],
@@ -107,10 +107,10 @@ def history_line(entry: Mapping[str, Any]) -> str:
     """Return one event as a line with fixed columns, for `--follow`."""
     cells = (entry["time"], entry["event"], entry["subject"], entry["cluster"] or "-")
     padded = (visible(str(cell)).ljust(width) for cell, width in zip(cells, _LINE, strict=True))
-    return "   ".join((*padded, visible(_with_who(entry, event_detail(entry))))).rstrip()
+    return "   ".join((*padded, visible(_with_actor(entry, event_detail(entry))))).rstrip()
 
 
-def _with_who(entry: Mapping[str, Any], detail: str) -> str:
+def _with_actor(entry: Mapping[str, Any], detail: str) -> str:
     return f"{entry['who']}: {detail}" if entry["who"] else detail
 
 

@@ -51,7 +51,7 @@ class SnapshotReader:
         self._last = snapshot
         return snapshot
 
-    def read_beside(self, store: GitStore, commit: str) -> Snapshot:
+    def read_older(self, store: GitStore, commit: str) -> Snapshot:
         """An older commit, which shares its files with the last one. The next `read` begins where the last one ended.
 
         It may be called in another thread than `read`.
@@ -109,7 +109,7 @@ class GitPast(StorePast):
     def recall(self, revision: str) -> Snapshot | None:
         """The files of a commit, as long as the repository has it."""
         with suppress(StoreError), GitStore(self.repository) as store:
-            return self._reader.read_beside(store, revision)
+            return self._reader.read_older(store, revision)
         return None
 
     def commits_since(self, former: str, head: str) -> tuple[str, ...]:

@@ -246,9 +246,9 @@ def test_slots_are_counted_by_address() -> None:
     slots = Slots("things", 3, 2)
     with slots.slot("a"), slots.slot("a"):
         with pytest.raises(TooMany, match="2 things of your address"):
-            slots.take("a")
+            slots.acquire("a")
         with slots.slot(""), pytest.raises(TooMany, match="3 things already"):
-            slots.take("b")
+            slots.acquire("b")
     with slots.slot(""), slots.slot(""), slots.slot(""):
         pass
 

@@ -12,7 +12,7 @@ from reconciler.api.fleet import Fleet
 from reconciler.api.ledger import JournalSnapshot
 from reconciler.api.plan import Change
 from reconciler.api.refs import GVK, Copy, Identity
-from reconciler.controller.round.failed_changes import facts_of, looked_health, merged, not_healthy
+from reconciler.controller.round.failed_changes import facts_of, health_read, merged, not_healthy
 from reconciler.planner import Round, plan_round
 from reconciler.state import Degraded, Failed, Fought, HealthState, Missing, StateFacts
 from tests.fakes.holds import hold
@@ -85,7 +85,7 @@ class Scene:
         changes = tuple(self._as_held(change) for change in planned.plan.changes)
         planned = replace(planned, plan=replace(planned.plan, changes=changes))
         picture = self.picture = merged(self.picture, planned, [], world)
-        health = looked_health(planned, world)
+        health = health_read(planned, world)
         for (cluster, identity), told in self.health.items():
             if identity in planned.manifests.get(cluster, {}) or (cluster, identity) in planned.frozen:
                 health.setdefault(cluster, {})[identity] = told

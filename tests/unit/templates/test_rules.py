@@ -20,7 +20,7 @@ from reconciler.templates import (
     HOOK_FAILURE,
     HOOK_WEIGHT,
     WAVE,
-    told_identities,
+    identities_in,
 )
 from reconciler.templates.metadata import MAX_ANNOTATIONS_BYTES
 from reconciler.templates.rules import MAX_OBJECT_BYTES
@@ -149,4 +149,4 @@ def test_knows_every_annotation_that_people_may_write_into_templates() -> None:
     ],
 )
 def test_tells_every_identity_that_a_broken_template_may_have(body: dict[str, Any], told: set[Any]) -> None:
-    assert set(told_identities(body)) == told
+    assert set(identities_in(body)) == told

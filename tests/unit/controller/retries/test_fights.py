@@ -37,7 +37,7 @@ def test_a_field_that_is_undone_with_long_pauses_is_a_fight_too_and_told_as_one(
     assert begun.index(True) == UNDONE_MAX - 1
     assert begun.count(True) == 1
     last_s = (len(begun) - 1) * apart_s
-    assert fights.going_on(last_s + 1.9 * apart_s) == {SUBJECT}
+    assert fights.ongoing(last_s + 1.9 * apart_s) == {SUBJECT}
 
 
 def test_what_is_undone_now_and_then_is_no_fight() -> None:
@@ -96,10 +96,10 @@ def test_what_the_server_changed_and_lets_pass_then_is_counted_once_and_left_alo
     for _ in range(UNDONE_MAX):
         fights.undone("m1", APP, server, 0)
     assert fights.leaves_alone(COPY, ["data.value"], 59)
-    assert fights.came_through("m1", APP, ["data.value", "data.other"], 60) == {"data.value"}
+    assert fights.unaltered("m1", APP, ["data.value", "data.other"], 60) == {"data.value"}
     assert not fights.current(60, NOW)
-    assert not fights.came_through("m1", APP, ["data.value"], 61), "who changes it now is somebody else"
-    assert fights.going_on(60 + timing.QUIET_S - 1), "it may begin again"
+    assert not fights.unaltered("m1", APP, ["data.value"], 61), "who changes it now is somebody else"
+    assert fights.ongoing(60 + timing.QUIET_S - 1), "it may begin again"
 
 
 @pytest.mark.parametrize("who", ["kubectl", THE_SERVER])
@@ -114,7 +114,7 @@ def test_what_was_left_alone_and_is_as_wanted_again_is_left_alone_no_longer(who:
     assert fights.paused(2) == (COPY,)
     fights.compared(COPY, ["data.other"], 3)
     assert not fights.paused(3)
-    assert fights.going_on(4), "it may begin again"
+    assert fights.ongoing(4), "it may begin again"
     assert not undone(fights, 5, **{"data.value": (who,)}), "it is the same fight"
     assert fights.pause_left_s("m1", APP, 5) == 120
 
@@ -122,8 +122,8 @@ def test_what_was_left_alone_and_is_as_wanted_again_is_left_alone_no_longer(who:
 def test_peace_makes_the_next_fight_a_first_one() -> None:
     fights = WriteConflicts()
     fought(fights, 0)
-    assert fights.going_on(60 + timing.QUIET_S - 1)
-    assert not fights.going_on(60 + timing.QUIET_S)
+    assert fights.ongoing(60 + timing.QUIET_S - 1)
+    assert not fights.ongoing(60 + timing.QUIET_S)
     assert fought(fights, 60 + timing.QUIET_S)
     assert fights.pause_left_s("m1", APP, 60 + timing.QUIET_S) == 60
 
@@ -154,13 +154,13 @@ def healed(at: str) -> Event:
 def test_what_was_counted_before_a_start_is_read_from_history(events: list[Event], is_fought_next: bool) -> None:
     fights = WriteConflicts()
     fights.remember(events, NOW, 5.0)
-    assert not fights.going_on(5)
+    assert not fights.ongoing(5)
     assert undone(fights, 5) is is_fought_next
 
 
 def test_a_fight_of_before_a_start_goes_on() -> None:
     fights = WriteConflicts()
     fights.remember([event(EventKind.FIGHT_DETECTED, "09:59", who="kubectl", fields=["data.value"])], NOW, 5.0)
-    assert fights.going_on(5) == {SUBJECT}
+    assert fights.ongoing(5) == {SUBJECT}
     assert not undone(fights, 5), "it is told already"
     assert fights.pause_left_s("m1", APP, 5) == 120

@@ -36,21 +36,21 @@ def told(faults: KindFaults) -> list[str]:
 
 def test_a_refusal_stays_until_that_very_list_was_asked_for_again() -> None:
     faults = KindFaults(TestClock())
-    faults.take_in(read(NO_MAPS.what, NO_SCALERS.what, unlisted=(NO_MAPS, NO_SCALERS)))
-    faults.take_in(read())
-    faults.take_in(read(Listed(SCALERS, "b")))
-    faults.take_in({"m1": NotRead(name="m1", why="away")})
+    faults.record_reading(read(NO_MAPS.what, NO_SCALERS.what, unlisted=(NO_MAPS, NO_SCALERS)))
+    faults.record_reading(read())
+    faults.record_reading(read(Listed(SCALERS, "b")))
+    faults.record_reading({"m1": NotRead(name="m1", why="away")})
     assert sorted(told(faults)) == ["no ConfigMap", "no autoscaler in a"]
-    faults.take_in(read(NO_MAPS.what, unlisted=(NO_MAPS,)))
-    faults.take_in(read(Listed(SCALERS)))
+    faults.record_reading(read(NO_MAPS.what, unlisted=(NO_MAPS,)))
+    faults.record_reading(read(Listed(SCALERS)))
     assert told(faults) == ["no ConfigMap"]
-    faults.take_in(read(NO_MAPS.what))
+    faults.record_reading(read(NO_MAPS.what))
     assert told(faults) == []
 
 
 def test_a_cluster_that_left_has_nothing_to_tell() -> None:
     faults = KindFaults(TestClock())
-    faults.take_in(read(unlisted=(NO_MAPS,)))
+    faults.record_reading(read(unlisted=(NO_MAPS,)))
     faults.keep(frozenset({"m2"}))
     assert told(faults) == []
 
@@ -86,7 +86,7 @@ async def test_a_list_that_comes_from_a_cache_is_no_sign_that_a_kind_can_be_read
     )
     member, faults = _Silent(app), KindFaults(clock, random.Random(0).random)
     member.answers = True
-    faults.take_in(read(unlisted=(SILENT,)))
+    faults.record_reading(read(unlisted=(SILENT,)))
     for member.converts, answered in ((False, set[str]()), (True, {"m1"})):
         clock.advance(100)
         faults.ask({"m1": cast("MemberCluster", member)}, FLEET, "")
@@ -100,7 +100,7 @@ async def test_a_kind_is_asked_for_again_ever_more_rarely_and_at_last_once_a_min
     clock, silent, asked_s = TestClock(), _Silent(), list[float]()
     faults = KindFaults(clock, random.Random(0).random)
     members = {"m1": cast("MemberCluster", silent)}
-    faults.take_in(read(unlisted=(SILENT,)))
+    faults.record_reading(read(unlisted=(SILENT,)))
     for _ in range(600):
         before = silent.asked
         faults.ask(members, FLEET, "")

@@ -65,7 +65,7 @@ class Telling:
         self.passed_s += after_s
         state = self.tables.update(replace(self.scene.facts(), held_digest=self.digest))
         fighting = [f"{identity} @ {cluster}" for cluster, identity in self.scene.fights]
-        self.told.take_in(state, self.tables.turns, rfc3339(epoch_s(NOW) + self.passed_s), fighting)
+        self.told.record_differences(state, self.tables.turns, rfc3339(epoch_s(NOW) + self.passed_s), fighting)
 
     def fresh_s(self) -> float | None:
         """Return how long it took until all was in step, as the last round found out."""
@@ -246,7 +246,7 @@ def test_a_hold_that_goes_on_is_told_with_the_present_digest_after_a_restart(tmp
         telling.begin()
         telling.round()
         assert len(telling.events(EventKind.HELD)) == 1
-        (lasting,) = telling.told.going_on((), ())
+        (lasting,) = telling.told.continuing((), ())
         assert "spec.guards.confirm: 5823 " in lasting.data["todo"]
 
 
@@ -260,7 +260,7 @@ def test_a_hold_that_has_shrunk_names_what_is_held_still_and_tells_what_joins_it
             telling.round()
         telling.begin()
         telling.round()
-        (lasting,) = telling.told.going_on((), ())
+        (lasting,) = telling.told.continuing((), ())
         assert lasting.data["objects"] == ["ConfigMap demo/app"]
         scene.gone = {"app", "third"}
         telling.round()

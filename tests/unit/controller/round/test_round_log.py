@@ -105,7 +105,7 @@ def test_the_log_is_bounded_and_for_its_owner_alone(tmp_path: Path) -> None:
     file.chmod(0o644)
     log = RoundLog(file, bytes_max=1000)
     for number in range(30):
-        log.took((), f"r{number}", clock)
+        log.batch_taken((), f"r{number}", clock)
     both = [file, tmp_path / "rounds.1"]
     assert [found.stat().st_mode & 0o777 for found in both] == [0o600, 0o600]
     assert all(found.stat().st_size <= 1000 for found in both)
@@ -116,5 +116,5 @@ def test_a_log_that_cannot_be_written_ends_and_nothing_else(tmp_path: Path, capl
     log = RoundLog(tmp_path / "gone" / "rounds")
     with caplog.at_level(logging.WARNING):
         for _ in range(2):
-            log.took((), "r1", TestClock())
+            log.batch_taken((), "r1", TestClock())
     assert [vars(record)["event"] for record in caplog.records] == ["RoundLogEnded"]

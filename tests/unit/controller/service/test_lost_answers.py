@@ -137,7 +137,7 @@ def test_a_lease_is_given_back_although_a_renewal_was_written_that_nobody_heard_
         await process.elector.campaign()
         assert server.body is not None
         server.write(server.body, str(server.version))  # The renewal that was under way when its task was ended.
-        await process.elector.give_back()
+        await process.elector.release()
         assert server.body["spec"].get("holderIdentity", "") == ""
         assert not process.elector.writing_left_s()
 

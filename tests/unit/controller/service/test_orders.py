@@ -13,7 +13,7 @@ import pytest
 from reconciler.api.ledger import EvictionRecord, SuspensionRecord
 from reconciler.api.refs import Identity
 from reconciler.controller.service.leadership import FleetProcess
-from reconciler.controller.service.serve_fleet import OrdersInForce, _watch_orders, tell_orders
+from reconciler.controller.service.serve_fleet import OrdersInForce, _watch_orders, log_orders
 from reconciler.journal import Journal, SharedOrdersTable
 from tests.fakes.clocks import QuickClock
 
@@ -54,9 +54,9 @@ def test_the_log_says_who_ordered_what_why_and_until_when(caplog: pytest.LogCapt
     leave = EvictionRecord(identity=Identity("apps", "Deployment", "shop", "web"), cluster="m1",
                            since="2026-11-21T10:00:00Z", who="li@ops1", reason="bad disk")  # fmt: skip
     before, now = OrdersInForce(1, (), ()), OrdersInForce(2, (stop,), (leave,))
-    tell_orders(before, now)
-    tell_orders(now, now._replace(version=3))
-    tell_orders(now, before)
+    log_orders(before, now)
+    log_orders(now, now._replace(version=3))
+    log_orders(now, before)
     assert [_said(record) for record in caplog.records] == [
         ("Suspended", "cluster m1", "li@ops1", "disk swap (until 2026-11-21T12:00:00Z)"),
         ("Evicted", "Deployment shop/web", "li@ops1", "bad disk"),

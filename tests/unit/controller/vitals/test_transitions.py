@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from reconciler.api.ledger import ENDS, Event, EventKind
-from reconciler.controller.vitals.logs import SyncTransitions, tell_events
+from reconciler.controller.vitals.logs import SyncTransitions, log_events
 from reconciler.state import FleetState, StateTables
 from tests.fakes.worlds import NOW
 from tests.unit.state.scenes import Scene
@@ -55,8 +55,8 @@ def test_each_change_has_one_line_in_both_directions(
     caplog: pytest.LogCaptureFixture, begin: EventKind, subject: str, said: tuple[str, str]
 ) -> None:
     end = next(end for end, begun in ENDS.items() if begun is begin)
-    tell_events([event(begin, subject)])
-    tell_events([event(end, subject, since=NOW)])
+    log_events([event(begin, subject)])
+    log_events([event(end, subject, since=NOW)])
     begun, over = lines(caplog)
     assert (begun["event"], over["event"]) == said
     assert begun["error"] == PULL
@@ -66,7 +66,7 @@ def test_each_change_has_one_line_in_both_directions(
 
 
 def test_ten_thousand_objects_are_one_line(caplog: pytest.LogCaptureFixture) -> None:
-    tell_events(
+    log_events(
         event(EventKind.DEGRADED, f"Deployment demo/n{number} @ m1", f"{number} crash") for number in range(10_000)
     )
     (line,) = lines(caplog)
@@ -76,9 +76,9 @@ def test_ten_thousand_objects_are_one_line(caplog: pytest.LogCaptureFixture) -> 
 
 
 def test_objects_of_different_reasons_have_a_line_each_unless_these_are_many(caplog: pytest.LogCaptureFixture) -> None:
-    tell_events(event(EventKind.DEGRADED, f"Pod demo/{why} @ m1", why) for why in ("a", "b"))
+    log_events(event(EventKind.DEGRADED, f"Pod demo/{why} @ m1", why) for why in ("a", "b"))
     assert [line["error"] for line in lines(caplog)] == ["a", "b"]
-    tell_events(event(EventKind.DEGRADED, f"Pod demo/{why} @ m1", why) for why in "abcdefgh")
+    log_events(event(EventKind.DEGRADED, f"Pod demo/{why} @ m1", why) for why in "abcdefgh")
     (line,) = lines(caplog)
     assert line["error"] == "a; and 7 other reasons"
 
@@ -86,16 +86,16 @@ def test_objects_of_different_reasons_have_a_line_each_unless_these_are_many(cap
 def test_ten_clusters_that_fall_silent_have_a_line_each_and_a_thousand_share_one(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    tell_events(event(EventKind.CLUSTER_AWAY, f"cluster c{number}", "no answer within 10 s") for number in range(10))
+    log_events(event(EventKind.CLUSTER_AWAY, f"cluster c{number}", "no answer within 10 s") for number in range(10))
     assert [line["cluster"] for line in lines(caplog)] == [f"c{number}" for number in range(10)]
-    tell_events(event(EventKind.CLUSTER_AWAY, f"cluster c{number}", "no answer within 10 s") for number in range(1000))
+    log_events(event(EventKind.CLUSTER_AWAY, f"cluster c{number}", "no answer within 10 s") for number in range(1000))
     (line,) = lines(caplog)
     assert line["message"] == "1000 clusters do not answer"
     assert line["cluster"].endswith("and 995 more")
 
 
 def test_what_goes_on_since_before_a_start_is_said_apart(caplog: pytest.LogCaptureFixture) -> None:
-    tell_events([event(EventKind.CLUSTER_AWAY, "cluster m1", "refused")], goes_on=True)
+    log_events([event(EventKind.CLUSTER_AWAY, "cluster m1", "refused")], goes_on=True)
     (line,) = lines(caplog)
     assert (line["event"], line["message"]) == ("GoesOn", "cluster does not answer, as before this start")
 
@@ -105,7 +105,7 @@ def test_a_cluster_is_out_of_sync_once_and_in_sync_once(caplog: pytest.LogCaptur
 
     def look() -> FleetState:
         state = tables.update(scene.facts())
-        told.tell(state, NOW)
+        told.log_changes(state, NOW)
         return state
 
     scene.apply()

@@ -72,9 +72,9 @@ def test_an_older_commit_is_read_beside_and_shares_its_files(tmp_path: Path) -> 
     write_files(tmp_path, {"a.yaml": "2"})
     head = commit_all(tmp_path)
     store, reader = GitStore(tmp_path), SnapshotReader()
-    assert reader.read_beside(store, old) == store.snapshot(old)
+    assert reader.read_older(store, old) == store.snapshot(old)
     last = reader.read(store, head)
-    beside = reader.read_beside(store, old)
+    beside = reader.read_older(store, old)
     assert beside == store.snapshot(old)
     assert beside.files[1] is last.files[1]
     write_files(tmp_path, {"b.yaml": "3"})
