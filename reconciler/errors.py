@@ -108,8 +108,8 @@ class ParentEnds(DeniedByAdmission):
     """403: the namespace of the object, or the definition of its kind, is being deleted."""
 
     todo = (
-        "see what keeps it in {cluster} (`kubectl --context {cluster} describe` of the namespace or definition says it "
-        "in its conditions); once it is gone, it and its objects are created again automatically"
+        "see what keeps it in {cluster} (the conditions of the namespace or definition say it); once it is gone, it "
+        "and its objects are created again automatically"
     )
 
 
@@ -165,8 +165,8 @@ class AdmissionFailed(MemberClusterError):
     """500: an admission webhook that has to be asked did not answer: the object was not even stored."""
 
     todo = (
-        "have whoever runs that webhook fix it, or take its configuration out of {cluster} (`kubectl --context "
-        "{cluster} get validatingwebhookconfigurations,mutatingwebhookconfigurations`); it is retried automatically"
+        "have whoever runs that webhook fix it, or take its configuration out of {cluster} (`kubectl "
+        "get validatingwebhookconfigurations,mutatingwebhookconfigurations`); it is retried automatically"
     )
     changed_nothing = True
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from shlex import quote
 from typing import Any, Final
 
 from msgspec import Struct
@@ -67,7 +68,7 @@ _IMAGE: Final = f"correct the image in {{place}} or push it, give {{cluster}} it
 _CONFIGURATION: Final = f"add what {{place}} refers to (ConfigMap, Secret, key, command), {_REVERT}"
 _HEALTH: Final = {
     **dict.fromkeys(("ImagePullBackOff", "ErrImagePull", "ErrImageNeverPull", "InvalidImageName"), _IMAGE),
-    "CrashLoopBackOff": f"`kubectl --context {{cluster}} logs{{namespace}} {{object}} --previous` has its last words; "
+    "CrashLoopBackOff": f"`kubectl --context {{context}} logs{{namespace}} {{object}} --previous` has its last words; "
     f"correct {{place}}, {_REVERT}",
     **dict.fromkeys(("CreateContainerConfigError", "CreateContainerError", "RunContainerError"), _CONFIGURATION),
     "HookFailed": f"its pods and their log have gone with it; correct {{place}}, {_REVERT}",
@@ -102,12 +103,12 @@ _BY_WORDS: Final = {
 }
 """By a reason with several causes: words of the API server or the scheduler in lower case, and what to do."""
 _POD_STAYS: Final = (
-    "; after a commit also `kubectl --context {cluster} delete pod{namespace} NAME` of the broken pod, for which a "
+    "; after a commit also `kubectl --context {context} delete pod{namespace} NAME` of the broken pod, for which a "
     "StatefulSet waits"
 )
 """Source: Kubernetes, StatefulSets, "Forced rollback": a pod of a broken template is not replaced by itself."""
 _DESCRIBE: Final = (
-    f"`kubectl --context {{cluster}} describe{{namespace}} {{object}}` shows it; correct {{place}}, {_REVERT}"
+    f"`kubectl --context {{context}} describe{{namespace}} {{object}}` shows it; correct {{place}}, {_REVERT}"
 )
 
 
@@ -138,17 +139,34 @@ def behind(facts: StateFacts, cluster: str, identity: Identity, trouble: SyncSta
         causes = {each.what.gvk.kind: each.cause for each in facts.unlisted.get(cluster, ())}
         todo = _UNREAD.get(causes.get(identity.kind, UnlistedCause.RIGHT_MISSING), "")
     else:
-        todo = remedy(cluster, identity, trouble, source, revision)
+        member = facts.schedule.fleet.clusters.get(cluster)
+        todo = remedy(cluster, identity, trouble, source, revision, context=member.context_name if member else "")
     if not todo:
         return NOBODY
-    # What somebody else does in a cluster, or a node that runs out of something, is no commit's.
-    is_of_cluster = isinstance(trouble, Degraded | Progressing) and _REVERT not in _of_pods(trouble)
-    is_by_commit = not (isinstance(trouble, Refused | Fought | NotKnown) or is_of_cluster or is_by_tick)
-    return Behind(who=who, revision=revision if is_by_commit else "", source=source, todo=todo)
+    return Behind(
+        who=who, revision=revision if _is_by_commit(trouble) and not is_by_tick else "", source=source, todo=todo
+    )
 
 
-def remedy(cluster: str, identity: Identity, trouble: SyncState | HealthState, source: str, revision: str) -> str:
-    """Return what to do about a trouble of a copy; empty: nothing. `source`: its line in the store."""
+def _is_by_commit(trouble: SyncState | HealthState) -> bool:
+    """Return whether a commit may be to blame: not for what others do in a cluster, or its nodes lack."""
+    match trouble:
+        case Refused() | Fought() | NotKnown() | Failed(is_altered=True):
+            return False
+        case Failed(code="", todo=todo):
+            return not todo or "{place}" in todo or "{commit}" in todo
+        case Degraded() | Progressing():
+            return _REVERT in _of_pods(trouble)
+    return True
+
+
+def remedy(
+    cluster: str, identity: Identity, trouble: SyncState | HealthState, source: str, revision: str, context: str = ""
+) -> str:
+    """Return what to do about a trouble of a copy; empty: nothing. `source`: its line in the store.
+
+    `context`: of the cluster in the kubeconfig; empty: as the cluster.
+    """
     match trouble:
         case Fought(managers=managers):
             who = ", ".join(managers)
@@ -175,6 +193,7 @@ def remedy(cluster: str, identity: Identity, trouble: SyncState | HealthState, s
     return _with_commit(wanted, revision).format(
         place=source or "its document",
         cluster=cluster,
+        context=quote(context or cluster),
         namespace=f" -n {identity.namespace}" if identity.namespace else "",
         object=f"{identity.kind.lower()}/{identity.name}",
     )
@@ -257,8 +276,9 @@ def todo_of(kind: str, subject: str, data: Mapping[str, Any]) -> str:
     if kind == EventKind.DRIFT:
         where, named = f" ({data['source']})" if data.get("source") else "", subject.rpartition(" @ ")[0]
         end = "" if data.get("outcome") == DriftOutcome.HEALED else "; `reconciler diff` shows what differs"
+        keep = "take it out of the store" if data.get("action") == "create" else "commit the value"
         return (
-            f"commit the value{where} if it is meant, else have {data.get('who') or 'somebody'} leave it; to work by "
+            f"{keep}{where} if it is meant, else have {data.get('who') or 'somebody'} leave it; to work by "
             f"hand, `reconciler suspend {scope_words(named)}` first{end}"
         )
     scope, _, cluster = subject.rpartition(" @ ")

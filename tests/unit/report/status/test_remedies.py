@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from reconciler.api.binding import Constraint, Tick
 from reconciler.api.clusters import Observations
@@ -10,12 +11,17 @@ from reconciler.api.ledger import EventKind, JournalSnapshot
 from reconciler.api.plan import Action, Cause, Change, HeldBy, Hold
 from reconciler.api.refs import GVK, Identity
 from reconciler.errors import (
+    AdmissionFailed,
     BadAnswer,
     ClusterReplaced,
+    ClusterUnreachable,
     HeldByCopy,
     KindNotRead,
+    KindNotServed,
     KindThrottled,
     MemberClusterError,
+    OverQuota,
+    ParentEnds,
     Throttled,
 )
 from reconciler.report.status.remedies import behind, remedy, remedy_of_problem, todo_of
@@ -77,8 +83,7 @@ def test_a_remedy_fits_the_cause(reason: str, said: str, todo: str) -> None:
     ],
 )
 def test_no_commit_is_to_blame_for_nodes_that_take_no_pods(said: str, todo: str) -> None:
-    facts = StateFacts(schedule=TestBed("m1").run(fleet_of(deployment(), clusters=("m1",))).schedule, manifests={},
-                       members={})  # fmt: skip
+    facts = facts_of_one()
     for found in (Degraded(said, reason="Unschedulable"), Progressing("0 of 1", said, reason="Unschedulable")):
         cause = behind(facts, "m1", WEB, found)
         assert todo in cause.todo and "revert" not in cause.todo and "put its former" not in cause.todo
@@ -110,6 +115,50 @@ def test_a_document_is_not_to_blame_for_what_a_cluster_does(error: type[MemberCl
     assert told
     assert "web.yaml" not in told
     assert "revert" not in told
+
+
+def facts_of_one(*, context: str = "") -> StateFacts:
+    fleet = fleet_of(deployment(), policy("Deployment", "m1"), clusters=("m1",))
+    clusters = {"m1": replace(fleet.clusters["m1"], context=context)}
+    schedule = TestBed("m1").run(replace(fleet, revision="ab" * 20)).schedule
+    return StateFacts(schedule=replace(schedule, fleet=replace(schedule.fleet, clusters=clusters)), manifests={},
+                      members={})  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("trouble", "is_by_commit"),
+    [
+        (Failed("it is being terminated", todo=ParentEnds.todo), False),
+        (Failed("failed calling webhook", todo=AdmissionFailed.todo), False),
+        (Failed("no answer within 10 s", todo=ClusterUnreachable.todo), False),
+        (Failed("data.a was dropped", is_altered=True), False),
+        (Failed("exceeded quota", todo=OverQuota.todo), True),
+        (Failed("no matches for kind", todo=KindNotServed.todo), True),
+        (Failed("spec: invalid"), True),
+        (Failed("a.yaml is broken", is_evaluated=False, code="yaml-syntax"), True),
+    ],
+)
+def test_the_author_of_a_commit_is_named_only_where_a_document_may_be_to_blame(
+    trouble: Failed, *, is_by_commit: bool
+) -> None:
+    cause = behind(facts_of_one(), "m1", WEB, trouble)
+    assert cause.todo and bool(cause.revision) is is_by_commit
+
+
+def test_a_command_names_the_context_of_its_cluster() -> None:
+    crash = Degraded("it crashes", reason="CrashLoopBackOff")
+    assert (
+        "`kubectl --context 'eu 1' logs -n demo deployment/web --previous`"
+        in behind(facts_of_one(context="eu 1"), "m1", WEB, crash).todo
+    )
+
+
+@pytest.mark.parametrize(
+    ("action", "todo"), [("create", "take it out of the store (a.yaml:1) if"), ("update", "commit")]
+)
+def test_what_was_deleted_by_hand_is_no_value_to_commit(action: str, todo: str) -> None:
+    data = {"action": action, "source": "a.yaml:1", "outcome": "healed"}
+    assert todo_of(EventKind.DRIFT, "ConfigMap demo/app @ m1", data).startswith(todo)
 
 
 @pytest.mark.parametrize(
