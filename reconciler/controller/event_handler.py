@@ -70,10 +70,10 @@ class EventHandler(WatchHandler):
 
     def list_requested(self, cluster: str, gvk: GVK) -> None:
         """A list of a kind is asked for."""
-        self._memory.beliefs.list_begins(cluster, gvk.group_kind)
+        self._memory.synced.list_begins(cluster, gvk.group_kind)
 
     def listed(self, cluster: str, gvk: GVK, objects: tuple[LiveObject, ...]) -> None:
-        """A complete list of a kind: what contradicts our beliefs is looked at, and all where it was at fault."""
+        """Look at what a complete list of a kind contradicts of the synced versions; at all, where it was at fault."""
         self._note_answer(cluster, gvk)
         self._inbox.changed(self._doubtful(cluster, gvk, objects), cluster)
 
@@ -83,7 +83,7 @@ class EventHandler(WatchHandler):
             self.doubted(cluster)
             return set()
         self._memory.suspect_older(cluster, objects)
-        doubtful = self._memory.beliefs.doubtful(cluster, gvk.group_kind, objects)
+        doubtful = self._memory.synced.doubtful(cluster, gvk.group_kind, objects)
         written = {identity for identity in doubtful if self._memory.workers.is_under_way(cluster, identity)}
         if not written:
             return doubtful
@@ -106,7 +106,7 @@ class EventHandler(WatchHandler):
             self._memory.healths.gone(cluster, live.identity, MISSING if is_wanted else None)
         if self._memory.workers.saw(cluster, event):
             return
-        is_passed = event.type != "DELETED" and self._memory.beliefs.holds(cluster, live)
+        is_passed = event.type != "DELETED" and self._memory.synced.holds(cluster, live)
         if event.type != "DELETED" and not is_passed:
             try:
                 is_passed = self._is_as_wanted(cluster, live)
@@ -118,7 +118,7 @@ class EventHandler(WatchHandler):
             if self._passed is not None:
                 self._passed.add(live.identity)
             return
-        self._memory.beliefs.invalidate(cluster, live.identity)
+        self._memory.synced.invalidate(cluster, live.identity)
         self._inbox.changed((live.identity,), cluster)
 
     def _is_as_wanted(self, cluster: str, live: LiveObject) -> bool:
@@ -142,7 +142,7 @@ class EventHandler(WatchHandler):
             return comparison.change is not None and self._is_left(comparison.change, pause_s)
         if not comparison.in_sync:
             return False
-        self._memory.beliefs.confirm(cluster, identity, live.uid, live.resource_version)
+        self._memory.synced.confirm(cluster, identity, live.uid, live.resource_version)
         self._established.note(now, cluster, live)
         return True
 
@@ -169,7 +169,7 @@ class EventHandler(WatchHandler):
         vital = self._parts.vitals.snapshot.clusters.get(cluster)
         if vital is not None and vital.is_up and cluster not in self._memory.doubted:
             self._memory.doubted.add(cluster)
-            self._memory.beliefs.forget(cluster)
+            self._memory.synced.forget(cluster)
             self.doubted(cluster)
 
     def unwatched(self, cluster: str, gvk: GVK, why: str) -> None:
@@ -184,7 +184,7 @@ class EventHandler(WatchHandler):
     def went_back(self, cluster: str, now: str) -> None:
         """Discard all observations of a restored cluster, and report it once."""
         self._memory.restores.went_back(cluster, now)
-        self._memory.beliefs.forget(cluster)
+        self._memory.synced.forget(cluster)
         self._memory.healths.forget(cluster)
         for key in [key for key in self._strangers if key[0] == cluster]:
             del self._strangers[key]
@@ -246,7 +246,7 @@ class EventHandler(WatchHandler):
         if self._memory.workers.is_under_way(cluster, identity):
             self._memory.workers.skip(cluster, {identity})
             return
-        self._memory.beliefs.invalidate(cluster, identity)
+        self._memory.synced.invalidate(cluster, identity)
         self._inbox.changed((identity,), cluster)
 
     def doubted(self, cluster: str) -> None:

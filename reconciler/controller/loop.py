@@ -76,7 +76,7 @@ class ControlLoop:
         self._published = Published(State(members=parts.opened, access_stamp=parts.access_stamp(), fleet=fleet))
         self._memory = memory = RoundCaches(parts.access.clock, self._inbox)
         self._memory.restores.recall(parts.journal.events(kind=EventKind.CLUSTER_WENT_BACK), parts.journal.versions())
-        self._ailments = PodDiagnostics(memory.healths, parts.access.interpreters, parts.access.clock)
+        self._pods = PodDiagnostics(memory.healths, parts.access.interpreters, parts.access.clock)
         self._garbage = Garbage()
         self._contents = Contents(parts.access.clock)
         self._established = Established()
@@ -84,11 +84,11 @@ class ControlLoop:
         self._stages = StagedRounds(parts, self._follower, self._inbox)
         self._reader, self._writer = Reader(parts, memory), Writer(parts, memory)
         self._recorder = Recorder(parts, memory, self._inbox)
-        self._judge = EventHandler(parts, self._published, self._inbox, memory, self._established)
+        self._handler = EventHandler(parts, self._published, self._inbox, memory, self._established)
         self._late = LateReadings(self._inbox)
         parts.holder.inbox = self._inbox
-        self._polls = Polls(self._judge, parts.access.clock)
-        self._keeper = WatchKeeper(Watches(self._judge, parts.access.clock), self._polls)
+        self._polls = Polls(self._handler, parts.access.clock)
+        self._keeper = WatchKeeper(Watches(self._handler, parts.access.clock), self._polls)
 
     def wake(self) -> None:
         """Something outside changed: a suspension began or ended."""
@@ -116,17 +116,17 @@ class ControlLoop:
         state, pause_s = self.initial_state(), 0.0
         try:
             clock, latest, inbox = self._parts.access.clock, self._published, self._inbox
-            lookouts = {
+            background = {
                 "store": self._watch_store(),
                 "away": self._watch_absent(),
                 "kinds": self._memory.kind_faults.watch(latest, inbox),
-                "pods": self._ailments.watch(latest),
+                "pods": self._pods.watch(latest),
                 "restores": self._memory.restores.watch(latest, clock, inbox),
                 "polls": self._polls.run(),
                 "start": log_progress(self._parts.vitals, clock),
                 "stop of the loop": self._send_stop(stop),
             }
-            async with beside(lookouts):
+            async with beside(background):
                 while not stop.is_set():
                     events = await inbox.batch(pause_s, clock)
                     if stop.is_set():
@@ -189,7 +189,7 @@ class ControlLoop:
             return state, 0.0
         started_s, now, before = clock.monotonic_s(), clock.now(), state
         for name in sorted(work.restored):
-            self._judge.went_back(name, now)
+            self._handler.went_back(name, now)
         for name in work.restored | work.answering:
             self._keeper.drop(name)
         state, rescheduled, arriving = await self._reader.read(state, fleet, work, now)
@@ -213,8 +213,8 @@ class ControlLoop:
         state = self._recorder.record(state, planned, snapshot, results, health)
         self._published.publish(state)
         for each in applied:
-            self._judge.caught_up(each)
-        self._judge.round_ends()
+            self._handler.caught_up(each)
+        self._handler.round_ends()
         self._memory.workers.round_ends()
         self._memory.restores.forget(replaced := state.replaced)
         members = {name: member for name, member in state.members.items() if name not in replaced}
@@ -254,7 +254,7 @@ class ControlLoop:
             state = self._recorder.record_ended(state, applied, self._parts.access.clock.now())
             self._published.publish(state)
             for each in applied:
-                self._judge.caught_up(each)
+                self._handler.caught_up(each)
             self._memory.workers.recorded(begun_s)
         return state
 
@@ -338,7 +338,7 @@ class ControlLoop:
             read=read,
             keys=parts.access.keys,
         )
-        self._judge.round_begins()
+        self._handler.round_begins()
         snapshot = await with_objects(
             state.snapshot(fleet, parts.access.interpreters, now), schedule, state.reachable, extent, progress
         )

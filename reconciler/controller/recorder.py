@@ -104,8 +104,8 @@ class Recorder:
         if known.has_history and not before.has_history and any(change.held for change in planned.plan.changes):
             # Deletions may go from now on. Only a round over everything sees where else such objects are.
             self._inbox.send(LoopCommand(LoopOrder.LOOK))
-        self._memory.beliefs.mark_synced(planned, snapshot)
-        self._memory.beliefs.mark_written(results)
+        self._memory.synced.mark_synced(planned, snapshot)
+        self._memory.synced.mark_written(results)
         state = self._with_absent(state, snapshot)
         state = self._with_left(state, before.ledger)
         self._follow_retries(planned, snapshot, results, timers)
@@ -178,7 +178,7 @@ class Recorder:
                 news = self._reported.news(each.results)
                 parts.journal.record_events(write_events(parts.journal, each.revision, each.now, news))
         state = self._with_left(replace(state, known=remembered(parts.journal)), before.ledger)
-        self._memory.beliefs.mark_written(results)
+        self._memory.synced.mark_written(results)
         now_s = parts.access.clock.monotonic_s()
         for result in results:
             self._after(result, now_s)

@@ -150,7 +150,7 @@ class Kinds:
         return fresh
 
     async def read(self, gvk: GVK, ask: Callable[[ServedKind], Awaitable[_T]]) -> _T:
-        """Ask as `where_served`, within `about`."""
+        """Ask as `where_served`, within `one_kind`."""
 
         async def judged(served: ServedKind) -> _T:
             async with self.one_kind(gvk):

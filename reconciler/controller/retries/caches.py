@@ -245,7 +245,7 @@ class RoundCaches:
     def __init__(self, clock: Clock, inbox: Inbox) -> None:
         """Nothing is known. `inbox`: is sent what comes to be known beside the rounds."""
         self.workers, self.healths = ClusterWorkers(inbox, clock), HealthCache(inbox)
-        self.beliefs, self.fights, self.restores = SyncedVersions(), WriteConflicts(), Restores()
+        self.synced, self.fights, self.restores = SyncedVersions(), WriteConflicts(), Restores()
         self.unfinished = RetryQueue(clock)
         self.doubted: set[str] = set()
         """Clusters of which a watch or a poll failed, and that no round has asked since whether they answer."""

@@ -106,7 +106,7 @@ class WriteConflicts:
                 one.end_pause(now_s)
 
     def remember(self, events: Iterable[Event], now: str, now_s: float) -> None:
-        """Continue from history, oldest first (`TOLD_BY`): undone fields, and unfinished conflicts."""
+        """Continue from history, oldest first (`EVENTS_WITH_UNDONE`): undone fields, and unfinished conflicts."""
         for event in events:
             at_s, fields = now_s - age_s(event.time, now), self._remembered.setdefault(event.subject, {})
             data = event.data

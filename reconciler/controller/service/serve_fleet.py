@@ -187,13 +187,13 @@ async def _serve_with(journal: Journal, service: Service, vitals: Vitals, signal
         options.address.key for options in service.webhooks
     )  # Events of other receivers are not kept.
     async with _open_service(service, journal, vitals) as process:
-        lookouts = {
+        background = {
             "orders": _watch_orders(journal, process, service.access.clock),
             "reloads": _watch_reloads(signals, process, service.access.profiles, journal),
             "profiles": _watch_profiles(service.access, process, journal),
             "receivers": deliver(service, journal, vitals),
         }
-        async with beside(lookouts):
+        async with beside(background):
             await process.run(signals.stop)
 
 
