@@ -150,6 +150,17 @@ def test_names_only_tests_and_modules_that_are_there(page: str) -> None:
         assert any(path.exists() for path in candidates), f"{page}: {found[1]} is not there"
 
 
+@pytest.mark.parametrize("page", PAGES)
+def test_names_only_functions_that_their_modules_have(page: str) -> None:
+    """Two forms: (`folder/module.py`, `name`), and `name` of (or in) `module.py`."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    pairs = [(found[1], found[2]) for found in re.finditer(r"\(`([\w/]+\.py)`, `(\w+)`\)", text)]
+    pairs += [(found[2], found[1]) for found in re.finditer(r"`(\w+)` (?:of|in) `([\w/]+\.py)`", text)]
+    for file, name in pairs:
+        module = next(path for path in (ROOT / file, ROOT / "reconciler" / file) if path.exists())
+        assert re.search(rf"\b{name}\b", module.read_text(encoding="utf-8")), f"{page}: {file} has no {name}"
+
+
 def test_the_interpreter_that_is_shown_is_one() -> None:
     shown = [block for block in blocks("docs/how-to/add-a-kind.md") if block.language == "python"]
     names: dict[str, Any] = {}
