@@ -52,12 +52,13 @@ class TableLayout(Struct, frozen=True, kw_only=True):
         """One object."""
         # Both marks: a Deployment's controller copies the annotation to its ReplicaSets, and the label it does not.
         metadata = {"metadata": row.metadata}
+        values = (row.cells[index] if index < len(row.cells) else "" for index in self.columns)
         return [
             *([row.namespace] if self.with_namespace else []),
             row.name,
             cluster,
             *([self.query.aliases.get(cluster, "")] if self.with_alias else []),
-            *(_cell(row, index) for index in self.columns),
+            *("" if value is None else str(value) for value in values),
             "Y" if read_owner(metadata) is not None and bool(dig(metadata, "metadata", "labels", FLEET_LABEL)) else "N",
         ]
 
@@ -101,11 +102,6 @@ def printed(tables: Mapping[str, PrintedTable | Sequence[Any]], query: Query) ->
         return "".join(f"{cluster} {query.kind}/{row.name}\n" for cluster, row in rows)
     cells = [layout.cells(cluster, row) for cluster, row in rows]
     return aligned(layout.header, cells, fit=layout.fit)
-
-
-def _cell(row: PrintedRow, index: int) -> str:
-    value = row.cells[index] if index < len(row.cells) else ""
-    return "" if value is None else str(value)
 
 
 def found_json(by_cluster: Mapping[str, Any], form: str) -> str:

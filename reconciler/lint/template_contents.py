@@ -95,7 +95,8 @@ def annotation_changes(base: Fleet, head: Fleet) -> Iterator[SettingChange]:
         ]
         for place, key, was, is_now in steering:
             order, meaning = _ANNOTATIONS.get(key, ((), _LABELS.get(key, "only the service reads it")))
-            ranks = [_rank(order, side) for side in (was, is_now)]
+            texts = ["" if side is MISSING else str(side).lower() for side in (was, is_now)]
+            ranks = [order.index(text if text in order else "*") if order else 0 for text in texts]
             if was != is_now:
                 way = _LOOSENS if ranks[0] < ranks[1] else Direction.NEUTRAL
                 yield _row(after, f"metadata.{place}[{key}]", was, is_now, meaning, way, str(identity))
@@ -117,11 +118,6 @@ def priority_changes(base: Fleet, head: Fleet) -> Iterator[SettingChange]:
             template = head.templates.get(identity) or base.templates[identity]
             meaning = "which of the workloads get free capacity first, of policies that name it"
             yield _row(template, "value", before, after, meaning, Direction.NEUTRAL, f"PriorityClass {name}")
-
-
-def _rank(order: tuple[str, ...], value: Json) -> int:
-    text = "" if value is MISSING else str(value).lower()
-    return order.index(text if text in order else "*") if order else 0
 
 
 def lint_definitions(fleet: Fleet) -> Iterator[Problem]:

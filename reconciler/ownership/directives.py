@@ -71,6 +71,7 @@ DOMAINS: Final = (
     "argocd.argoproj.io", "fluxcd.io", "fluxcd.controlplane.io", "helm.sh", "kapp.k14s.io", "config.kubernetes.io",
     "config.k8s.io",
     "configsync.gke.io", "configmanagement.gke.io", "cli-utils.sigs.k8s.io", "projectsveltos.io",
+    "work.karmada.io", "namespace.karmada.io", "resourcetemplate.karmada.io",
 )  # fmt: skip
 """The domains of the keys, with all below them."""
 
@@ -277,6 +278,16 @@ DIRECTIVES: Final = (
         *((key, "", _SAME, _A_MARK) for key in (
             "owner-kind", "owner-name", "owner-namespace", "owner-tier", "reference-kind", "reference-name",
             "reference-namespace", "reference-tier", "hash")),
+    ),
+    *_rows(
+        "Karmada", "", "Karmada: pkg/apis/work/v1alpha2, pkg/apis/policy/v1alpha1: well-known constants",
+        *_each("work.karmada.io/conflict-resolution", "abort overwrite", _SAME, "it outranks its policy"),
+        *_each("namespace.karmada.io/skip-auto-propagation", "true false", _SAME, "if true, not created for its content"),
+        *_each("resourcetemplate.karmada.io/retain-replicas", "true false", _SAME, "if true, its replicas are left to others"),
+        ("resourcetemplate.karmada.io/deletion-protected", "", _DROPPED, "see spec.preserveResourcesOnDeletion"),
+        *((f"work.karmada.io/{key}", "", _SAME, _A_MARK) for key in ("permanent-id", "name", "namespace")),
+        *((f"resourcetemplate.karmada.io/{key}", "", _SAME, _A_MARK) for key in (
+            "uid", "generation", "managed-annotations", "managed-labels")),
     ),
 )  # fmt: skip
 """Every directive that is known."""

@@ -162,9 +162,6 @@ CONFLICT_RESOLUTION: Final = "work.karmada.io/conflict-resolution"
 
 def conflict_resolution(template: JsonObject, policy: PropagationPolicy | None) -> ConflictResolution:
     """Return the resolution: a template's annotation outranks its policy, unless its value is unknown."""
-    written = dig(template, "metadata", "annotations", CONFLICT_RESOLUTION)
-    if isinstance(written, str):
-        for resolution in ConflictResolution:
-            if written.lower() == resolution.value.lower():
-                return resolution
-    return policy.conflict_resolution if policy else ConflictResolution.ABORT
+    written = str(dig(template, "metadata", "annotations", CONFLICT_RESOLUTION)).lower()
+    other = policy.conflict_resolution if policy else ConflictResolution.ABORT
+    return next((each for each in ConflictResolution if each.value.lower() == written), other)

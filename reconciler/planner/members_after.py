@@ -117,7 +117,10 @@ def written_by(
                 continue  # As it is not there, the comparison meets the same fault and tells of it.
             shared[id(manifest.content)] = known
         live, row = known
-        established = _established(observed.get(cluster), row)
+        workload = observed[cluster].workloads.get(identity) if cluster in observed else None
+        # The replicas that a copy has served with, as observed: of a healthy one all.
+        is_full = workload is None or workload.health is Health.HEALTHY
+        established = row.replicas or 0 if workload is None or is_full else workload.established
         is_same = row.cluster == cluster and row.established == established
         ledger[cluster][identity] = row if is_same else replace(row, cluster=cluster, established=established)
         if cluster in objects:
@@ -210,9 +213,3 @@ def _observed_health(observation: ClusterObservation | None, live: LiveObject, i
     if workload is None:
         return LastHealth(Health.HEALTHY, interpreter.demand(live.body).replicas if is_counted else None)
     return LastHealth(workload.health, workload.ready if is_counted else None)
-
-
-def _established(observation: ClusterObservation | None, row: AppliedRow) -> int | None:
-    """Return the number of replicas that a copy has served with, as observed; a healthy one with all of them."""
-    workload = observation.workloads.get(row.identity) if observation is not None else None
-    return row.replicas or 0 if workload is None or workload.health is Health.HEALTHY else workload.established

@@ -174,6 +174,9 @@ def check_annotations(annotations: Json, findings: Findings, *steps: str) -> Non
             if key in POLICY_ANNOTATIONS:
                 why = f"{key} belongs on a propagation policy and means nothing here; move it there"
             findings.error("mark-reserved", why, *steps, key)
+        elif key == f"{RESERVED_PREFIX}replace" and value != "allowed":
+            message = f"{key}: {value[:80]} has no effect: write allowed, or take it out"
+            findings.warning("directive-unknown", message, *steps, key)
         elif key == BRING and (unknown := parse_brings(value)[1]):
             findings.error("bring-unknown", f"{BRING}: {unknown}", *steps, key)
     if size > MAX_ANNOTATIONS_BYTES:

@@ -95,3 +95,8 @@ def test_a_value_that_may_hold_anything_is_not_repeated() -> None:
     _, problems = read_template(Document(path="a.yaml", line=1, body=body, locate=lambda steps: 1))
     assert problems
     assert "canary" not in json.dumps([problem.message for problem in problems])
+
+
+@pytest.mark.parametrize(("value", "is_told"), [("allowed", False), ("alowed", True), ("", True)])
+def test_another_value_of_our_own_annotation_to_replace_is_named(value: str, is_told: bool) -> None:
+    assert told("annotations", "fleet.reconciler/replace", value) == [("directive-unknown", "warning")] * is_told
