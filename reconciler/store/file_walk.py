@@ -177,9 +177,9 @@ def read_tree(revision: str, tree: StoreTree, known: Collection[str] = (), take:
             raise StoreError(f"the store holds more than {MAX_TOTAL_BYTES:,} bytes of documents")
     read.extend(_unread(path, faults) for path, faults in walk.faults.items())
     files = tuple(sorted(read, key=attrgetter("path")))
-    return Snapshot(
-        revision=revision, files=files, problems=tuple(walk.problems), ignore_files=tuple(walk.ignore_files)
-    )
+    # By another name a file may be read after all.
+    problems = tuple(one for one in walk.problems if one.code != "file-not-read" or one.source.path not in walk.real)
+    return Snapshot(revision=revision, files=files, problems=problems, ignore_files=tuple(walk.ignore_files))
 
 
 def _unread(path: str, faults: list[Problem]) -> StoreFile:

@@ -23,7 +23,7 @@ from reconciler.store.file_walk import MAX_FILES, MAX_FOLDER_DEPTH, EntryKind, U
 from reconciler.store.git import commit_history
 from reconciler.store.git.commit_history import blobs_before, displaced, earlier_of, good_in, states_of
 from reconciler.store.git.snapshot import GitStore
-from reconciler.store.ignore import IGNORE_FILE, is_document, is_misnamed
+from reconciler.store.ignore import IGNORE_FILE, is_document, is_misnamed, looks_like_document
 
 _NAMES_MOST: Final = 20_000
 """Beside four times the files of the last snapshot so many names are compared; a tree with more is read as a whole."""
@@ -73,7 +73,7 @@ class SnapshotReader:
         for path in paths:
             # A path that concerns itself alone, and can be shown.
             is_simple = path.rpartition("/")[2] != IGNORE_FILE and path.isprintable()
-            if not is_simple or is_misnamed(path) or path.count("/") > MAX_FOLDER_DEPTH:
+            if not is_simple or path.count("/") > MAX_FOLDER_DEPTH:
                 return None
             entry = tree.entry(path)
             if entry is None or entry.kind is EntryKind.FOLDER:
@@ -81,12 +81,15 @@ class SnapshotReader:
                 continue
             if entry.kind is not EntryKind.FILE:
                 return None
-            if is_document(path):
-                is_sorted = is_sorted and path in files
-                try:
-                    files[path] = read_file(tree, path, path, entry)
-                except Unreadable:
+            try:
+                file = read_file(tree, path, path, entry) if is_document(path) or is_misnamed(path) else None
+                if file is not None and is_document(path):
+                    is_sorted = is_sorted and path in files
+                    files[path] = file
+                elif file is not None and looks_like_document(file.data):
                     return None
+            except Unreadable:
+                return None
         if len(files) > MAX_FILES:
             return None
         ordered: Iterable[StoreFile] = files.values() if is_sorted else (files[path] for path in sorted(files))

@@ -167,3 +167,10 @@ def test_a_store_that_is_parsed_as_it_is_read_is_the_same_fleet(tmp_path: Path) 
     assert {file.data for file in snapshot.files} == {b""}
     assert take.count == len(parsed) == 3
     assert parse(snapshot, parsed) == parse(GitStore(tmp_path).snapshot(commit))
+
+
+def test_what_a_link_reads_by_another_name_is_not_told_as_unread(kind: str, tmp_path: Path) -> None:
+    text = "apiVersion: v1\nkind: ConfigMap\n"
+    snapshot = _read(kind, tmp_path, {"notes.txt": text, "a.yaml": "-> notes.txt", "other.txt": text})
+    assert _content(snapshot) == {"a.yaml": text}
+    assert _problems(snapshot) == ["hint other.txt file-not-read"]

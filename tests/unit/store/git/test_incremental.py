@@ -4,6 +4,7 @@ import shutil
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -101,3 +102,18 @@ def test_reads_everything_when_the_last_commit_is_gone(tmp_path: Path) -> None:
         commit = commit_all(root, new=True)
         seen: Snapshot = reader.read(GitStore(root), commit)
         assert [file.data for file in seen.files] == [name.encode()]
+
+
+@pytest.mark.parametrize(("text", "is_shared"), [("all: test\n", True), ("apiVersion: v1\nkind: ConfigMap\n", False)])
+def test_a_file_without_a_suffix_makes_it_read_all_only_if_it_looks_like_a_document(
+    text: str, is_shared: bool, tmp_path: Path
+) -> None:
+    write_files(tmp_path, {"a.yaml": "1", "Makefile": "all:\n"})
+    reader, first = SnapshotReader(), commit_all(tmp_path, new=True)
+    store = GitStore(tmp_path)
+    before = reader.read(store, first)
+    write_files(tmp_path, {"Makefile": text})
+    commit = commit_all(tmp_path)
+    after = reader.read(store, commit)
+    assert after == store.snapshot(commit)
+    assert (after.files[0] is before.files[0]) == is_shared
