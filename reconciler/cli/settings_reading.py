@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -48,7 +48,9 @@ def with_settings(
         for side in sides
     )
     differing = old.keys() ^ new.keys()
-    before, after = (_files(store, side, held, differing) for side, held in zip(sides, (old, new), strict=True))
+    wanted = ({key: one for key, one in each.items() if key in differing and not one.faults} for each in (old, new))
+    before, after = ((*_with_data(store, side, files), *side.ignore_files)
+                     for side, files in zip(sides, wanted, strict=True))  # fmt: skip
     history = _history(store, sides)
     changes = (
         *_judges(history, sides),
@@ -136,13 +138,6 @@ def _promoted(
 
     rows = promotion_changes(rules, inside(sides[0]), inside(sides[1]), health, dump_yaml)
     return tuple(row for index, row in enumerate(rows) if row not in rows[:index])
-
-
-def _files(
-    store: str, side: Snapshot, steering: Mapping[str, StoreFile], wanted: Collection[str]
-) -> tuple[StoreFile, ...]:
-    files = {key: file for key, file in steering.items() if key in wanted and not file.faults}
-    return (*_with_data(store, side, files), *side.ignore_files)
 
 
 def _with_data(store: str, side: Snapshot, files: Mapping[str, StoreFile]) -> list[StoreFile]:

@@ -165,7 +165,7 @@ class StoreFollower:
         def difference(first: int, last: int) -> HeldDifference:
             before, after, fleets = sides[first], sides[last], (fleet_of(first), fleet_of(last))
             if before is None or after is None or fleets[0] is None or fleets[1] is None:
-                return HeldDifference("", loosens=True)
+                return HeldDifference(("", ""), loosens=True)
             return held_difference((before, after), (fleets[0], fleets[1]))
 
         return confirmation_of(fleet.revision, written, difference)

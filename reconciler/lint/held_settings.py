@@ -53,28 +53,28 @@ def held_settings(
     moved = (_with_moves(change, plan, base, head) for change in changes)
     ordered = sorted(moved, key=lambda change: change.direction is not Direction.LOOSENS)
     old, new = base.settings, head.settings
-    is_allowed = _is_allowed(old, new)
     was, is_now = ((side.guards.confirm, side.guards.confirm_until) for side in (old, new))
     confirms_losses = bool(new.guards.confirm) and was != is_now
     fits = bool(plan.confirmed)
     has_held = any(map(is_held_by_guard, plan.changes))
 
-    def waits(change: SettingChange) -> bool:
-        if not old.name:
-            return False
-        if change.path.startswith(_GUARDS) and confirms_losses and not fits and not has_held:
-            return True  # Its end as well: a later one lets the same digest pass again.
-        return change.direction is Direction.LOOSENS and (change.is_always_held or not is_allowed)
+    # The end of a confirmation as well: a later one lets the same digest pass again.
+    is_misfit = confirms_losses and not fits and not has_held
 
-    digest = settings_digest(confirmable(changes, old, new)) if any(map(waits, ordered)) else ""
-    is_confirmed = bool(digest) and digest == new.review_confirm and new.review_confirm != old.review_confirm
+    def waits(change: SettingChange) -> bool:
+        return bool(old.name) and (_is_loose(change, old, new) or (is_misfit and change.path.startswith(_GUARDS)))
+
+    digests = confirmable(changes, old, new) if any(map(waits, ordered)) else ("", "")
+    digest = digests[is_misfit]
+    is_confirmed = new.review_confirm not in ("", old.review_confirm) and new.review_confirm in digests[is_misfit:]
     settings = tuple(
         _with_words(
             replace(change, held=not is_confirmed and waits(change)), plan, who or {}, is_confirmed=is_confirmed
         )
         for change in ordered
     )
-    misfits = _misfits(settings, old, new, digest, plan, confirms_losses=confirms_losses and has_held and not fits)
+    fitting = new.review_confirm if is_confirmed else digest
+    misfits = _misfits(settings, old, new, fitting, plan, confirms_losses=confirms_losses and has_held and not fits)
     problems = (*misfits, *errors_of_review(base, head))
     return replace(
         plan,
@@ -84,22 +84,20 @@ def held_settings(
     )
 
 
-def confirmable(changes: Iterable[SettingChange], old: FleetSettings, new: FleetSettings) -> list[SettingChange]:
-    """Return what `spec.review.confirm` stands for, by texts alone: the service finds the same without a plan."""
-    is_allowed = _is_allowed(old, new)
-    return [
-        change
-        for change in changes
-        if _is_place(change)
-        or (change.document.startswith("Fleet ") and change.path.startswith(_GUARDS))
-        or (change.direction is Direction.LOOSENS and (change.is_always_held or not is_allowed))
-    ]
+def confirmable(changes: Iterable[SettingChange], old: FleetSettings, new: FleetSettings) -> tuple[str, str]:
+    """Return what `spec.review.confirm` may be, by texts alone: the service finds the same without a plan.
+
+    Without and with a confirmation of what guards hold: one that fits is no part of it, so that both can come together.
+    """
+    guards = [one for one in changes if one.document.startswith("Fleet ") and one.path.startswith(_GUARDS)]
+    held = [change for change in changes if _is_place(change) or _is_loose(change, old, new)]
+    return settings_digest(held), settings_digest([*held, *guards])
 
 
 class HeldDifference(NamedTuple):
-    """The held settings. `digest`: its `spec.review.confirm`, or empty; `loosens`: older limits count without it."""
+    """The held settings. `digests`: its `spec.review.confirm`, or empty; `loosens`: older limits count without it."""
 
-    digest: str
+    digests: tuple[str, str]
     loosens: bool
 
 
@@ -112,11 +110,11 @@ def held_difference(sides: tuple[ReadRevision, ReadRevision], fleets: tuple[Flee
         for (side, _), changed in zip(sides, steering, strict=True)
     )
     changes = (*setting_changes(before, after), *content_changes(*fleets))
-    changed = confirmable(changes, *(fleet.settings for fleet in fleets))
     windows, windows_after = (named_windows(fleet.settings, fleet.clusters.values()) for fleet in fleets)
-    leaves_windows = any(map(_is_place, changed)) and windows != windows_after
-    loosens = leaves_windows or any(change.direction is Direction.LOOSENS for change in changed)
-    return HeldDifference(settings_digest(changed), loosens)
+    leaves_windows = any(map(_is_place, changes)) and windows != windows_after
+    old, new = (fleet.settings for fleet in fleets)
+    loosens = leaves_windows or any(_is_loose(change, old, new) for change in changes)
+    return HeldDifference(confirmable(changes, old, new), loosens)
 
 
 def confirmation_of(
@@ -132,12 +130,12 @@ def confirmation_of(
     for at, (before, now) in enumerate(pairwise(written), 1):
         if now in ("", before):
             continue
-        fits = [first for first in dict.fromkeys((begin, at - 1)) if difference(first, at).digest == now]
+        fits = [first for first in dict.fromkeys((begin, at - 1)) if now in difference(first, at).digests]
         if fits:
             is_all = is_all and (begin in fits or not difference(begin, fits[0]).loosens)
             begin, counts = at, now
     is_all = is_all and (begin == last or not difference(begin, last).loosens)
-    expected = written[last] if written[last] in ("", counts) else difference(begin, last).digest
+    expected = written[last] if written[last] in ("", counts) else max(difference(begin, last).digests, key=bool)
     return ReviewConfirmation(
         revision=revision, written=written[last], expected=expected, counts=counts if is_all else ""
     )
@@ -176,8 +174,10 @@ def with_confirmation(fleet: Fleet, confirmation: ReviewConfirmation) -> Fleet:
     return replace(fleet, settings=replace(settings, review_confirm=counts), problems=problems)
 
 
-def _is_allowed(old: FleetSettings, new: FleetSettings) -> bool:
-    return LooseningHold.HOLD not in (old.loosening, new.loosening)
+def _is_loose(change: SettingChange, old: FleetSettings, new: FleetSettings) -> bool:
+    """Return whether a change loosens what neither revision allows to loosen."""
+    is_held = change.is_always_held or LooseningHold.HOLD in (old.loosening, new.loosening)
+    return is_held and change.direction is Direction.LOOSENS
 
 
 def _is_place(change: SettingChange) -> bool:

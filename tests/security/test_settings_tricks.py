@@ -198,3 +198,21 @@ def test_a_person_confirms_what_is_loosened(base: Path, tmp_path: Path) -> None:
     edit(store, "fleet.yaml", "maxDeletes: 5", "maxDeletes: 500")
     git(store, "commit", "--quiet", "--all", "-m", "again")
     assert _diff(store, tmp_path).code == 3, "a confirmation is for one change"
+
+
+def test_losses_and_settings_are_confirmed_in_one_commit_by_what_one_review_names(base: Path, tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    shutil.copytree(base, store)
+    edit(store, "fleet.yaml", "maxDeletes: 5", "maxDeletes: 500")
+    edit(store, "apps/config.yaml", "", None)
+    git(store, "commit", "--quiet", "--all", "-m", "loosen and delete")
+    held = _diff(store, tmp_path)
+    losses, settings = (held.out.partition(f"spec.{part}.confirm: ")[2].split()[0] for part in ("guards", "review"))
+    edit(store, "fleet.yaml", "mode: apply", f"mode: apply\n  review: {{confirm: {settings}}}")
+    edit(store, "fleet.yaml", "maxDeletes: 500", f"maxDeletes: 500\n    confirm: {losses}")
+    git(store, "commit", "--quiet", "--all", "--amend", "-m", "loosen and delete")
+    confirmed = _diff(store, tmp_path)
+    assert (held.code, confirmed.code) == (3, 2), confirmed.out
+    edit(store, "fleet.yaml", f"confirm: {losses}", f"confirm: {losses[::-1]}")
+    git(store, "commit", "--quiet", "--all", "--amend", "-m", "loosen and delete")
+    assert _diff(store, tmp_path).code == 1, "another digest confirms nothing"
