@@ -206,8 +206,8 @@ def _grants(fleet: Fleet, level: Level) -> Iterator[Right]:
     if not level.has(Level.APPLY):
         return
     for kind, resource in _ROLES.items():
-        if names := _names(identity for identity in fleet.templates if identity[:2] == (_RBAC, kind)):
-            yield Right(_RBAC, resource, names, ("escalate",))
+        if names := {one.name for one in fleet.templates if one[:2] == (_RBAC, kind)}:
+            yield Right(_RBAC, resource, tuple(sorted(names)), ("escalate",))
         bound = {
             dig(template.body, "roleRef", "name")
             for identity, template in fleet.templates.items()
@@ -215,7 +215,3 @@ def _grants(fleet: Fleet, level: Level) -> Iterator[Right]:
         }
         if granted := tuple(sorted(name for name in bound if isinstance(name, str))):
             yield Right(_RBAC, resource, granted, ("bind",))
-
-
-def _names(identities: Iterable[Identity]) -> tuple[str, ...]:
-    return tuple(sorted({identity.name for identity in identities}))

@@ -10,7 +10,7 @@ commit.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -18,10 +18,10 @@ from msgspec.structs import replace
 
 from reconciler.api.fleet import Fleet, FleetSettings, Guards, LooseningHold
 from reconciler.api.ledger import GuardsInForce, Losses, RecordedLoss
-from reconciler.api.plan import NOT_CONFIRMED, Action, Change, Confirmed, HeldBy, Hold, Plan
+from reconciler.api.plan import NOT_CONFIRMED, Action, Cause, Change, Confirmed, HeldBy, Hold, Plan
 from reconciler.api.policies import Suspension
 from reconciler.api.refs import Copy, Identity
-from reconciler.api.rollouts import FleetWindow
+from reconciler.api.rollouts import ChangeTime, FleetWindow
 from reconciler.observations import instant, later
 from reconciler.policy import named_windows
 from reconciler.rollouts import approved_since
@@ -163,7 +163,10 @@ def guard(
     pending: frozenset[ChangeKey] = frozenset()
     if known.digest == guards.confirm:
         pending = frozenset(key for key in known.changes if not is_evaluated(key[1], key[2]))
-    reasons = _reasons(changes, guards, managed, losses, now, unread)
+    numbers = [_stage_number(change, plan) for change in changes]
+    reasons: dict[int, str] = {}
+    for number in sorted(set(numbers)):  # What comes later is judged then.
+        reasons = reasons or _reasons(changes, guards, managed, losses, now, unread, [one == number for one in numbers])
     if not reasons:
         return replace(plan, left=_left(known.digest, pending))
     # Replacements exist before the old copy goes: a confirmed move stays confirmed.
@@ -182,6 +185,19 @@ def guard(
         for index, change in enumerate(changes)
     )
     return replace(plan, changes=held, held_digest=digest, left=_left(known.digest, pending | (due & known.changes)))
+
+
+def _stage_number(change: Change, plan: Plan) -> int:
+    """Return the number of the stage in which an offline change is due: 0 at once, the last one after all stages."""
+    name, _, stage = change.stage.partition("/")
+    for rollout in plan.rollouts if stage else ():
+        stages = [one for one in rollout.stages if one.clusters]
+        if rollout.name == name and rollout.deletions is ChangeTime.LAST and change.cause is not Cause.PLACEMENT:
+            return len(stages) + 1
+        for number, one in enumerate(stages):
+            if (rollout.name, one.stage.name) == (name, stage):
+                return number + (change.cluster not in one.clusters[: one.at_once])
+    return 0
 
 
 def _left(digest: str, changes: frozenset[ChangeKey]) -> Confirmed:
@@ -224,14 +240,15 @@ def _reasons(
     losses: Losses,
     now: str,
     unread: Collection[str],
+    is_due: Sequence[bool],
 ) -> dict[int, str]:
-    """Return by index of a change why it is held."""
+    """Return by index of a change why it is held. `is_due`: of each change, whether its turn is judged."""
     away = losses.held_since.keys() & set(unread)
-    due = {change.copy for change in changes if change.guarded}
+    due = {change.copy for change, counts in zip(changes, is_due, strict=True) if change.guarded and counts}
     too_many = {one: _too_many(due, guards, managed, losses, now, one) for one in {None, *(copy[0] for copy in due)}}
     reasons: dict[int, str] = {}
     for index, change in enumerate(changes):
-        if not change.guarded:
+        if not (change.guarded and is_due[index]):
             continue
         if change.action is Action.DELETE and change.identity[:2] in ALWAYS_CONFIRMED:
             along = ALWAYS_CONFIRMED[change.identity[:2]]
@@ -242,10 +259,10 @@ def _reasons(
             # It counted together with the held losses there, which may still be due.
             reasons[index] = f"more is held in {', '.join(sorted(away))}, which could not be read"
     # Moves that a person must confirm, with their replacements: new copies, more replicas.
-    why = {change.identity: change.confirm for change in changes if change.confirm}
+    why = {change.identity: change.confirm for index, change in enumerate(changes) if change.confirm and is_due[index]}
     for index, change in enumerate(changes if why else ()):
         takes_over = change.action is Action.CREATE or (change.action is Action.UPDATE and replicas_moved(change) > 0)
-        if change.confirm or (change.identity in why and takes_over):
+        if change.identity in why and (change.confirm or takes_over):
             reasons[index] = change.confirm or why[change.identity]
     return reasons
 

@@ -145,8 +145,9 @@ def compare_revisions(
     # Guards ask for the size of the clusters only where something is to be deleted.
     managed = written_in(tables, observations.clusters) if any(change.guarded for change in changes) else {}
     problems = (*result.plan.problems, *problems_in(RenderTables(after)))
-    result = replace(result, plan=replace(result.plan, changes=changes, problems=problems))
     placements = tuple([one for one in placement_changes(after, placed) if one.identity not in silent])
+    plan = replace(result.plan, base=base.revision, changes=changes, placements=placements, problems=problems)
+    result = replace(result, plan=with_stages(plan, before, after))
     plan = _ordered(result, manifests, {name: managed.get(name, 0) for name in members}, placements).plan
     known = before.fleet.templates
     changed = [
@@ -154,14 +155,12 @@ def compare_revisions(
         for identity, one in after.fleet.templates.items()
         if identity not in known or known[identity].digest != one.digest
     ]
-    plan = replace(
+    return replace(
         plan,
-        base=base.revision,
         problems=with_problems(plan.problems, new_in_no_policy(before.fleet, after), urls_of_two_hosts(changed)),
         unjudged=open_questions,
         is_complete=plan.is_complete and before.fleet.is_complete and not open_questions,
     )
-    return with_stages(plan, before, after)
 
 
 def copies_in(ledger: Mapping[str, Mapping[Identity, AppliedRow]]) -> dict[Identity, set[str]]:

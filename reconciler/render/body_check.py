@@ -151,9 +151,11 @@ def added_references(
     owner, interpreter = subject.template.identity, subject.declared.interpreter
     known = {ref.identity for ref in interpreter.dependencies(declared)}
     added = [ref for ref in interpreter.dependencies(body) if ref.identity not in known and not may_be_missing(ref)]
-    written = list(trace)
-    writers = ((ref, _writer(ref.path, written)) for ref in added)
-    return tuple((owner, ref, override) for ref, override in writers if override is not None)
+    last_first = list(trace)[::-1]
+    # Of the overrides that wrote the field or something above it, the last.
+    writers = ((ref, [one for one in last_first if f"{ref.path}.".startswith((f"{one.path}.", f"{one.path}["))])
+               for ref in added)  # fmt: skip
+    return tuple((owner, ref, overrides[0]) for ref, overrides in writers if overrides)
 
 
 def not_there(
@@ -170,14 +172,6 @@ def not_there(
             "travel with the object; let a policy bring it there, or make sure that the cluster has it"
         )
         yield caused_by(override, "reference-does-not-travel", message, severity=Severity.WARNING, cluster=cluster)
-
-
-def _writer(path: str, written: list[FieldOverride]) -> FieldOverride | None:
-    """Return the last override that wrote the field or something above it."""
-    for override in reversed(written):
-        if path.startswith(override.path) and path[len(override.path) :][:1] in ("", ".", "["):
-            return override
-    return None
 
 
 def _keys(value: Json) -> Iterator[str]:

@@ -148,10 +148,8 @@ class ReviewWalk:
         self.owed |= {step.copy for step in promised - due} & staged
         if any(one["now"] is None or one["now"]["state"] != "done" for one in pending.get("stages", ())):
             return  # Without the clusters nobody knows where a release stands that waits already.
-        by_guard = _steps(one for one in offline["changes"] if str(one["held"]).startswith("guard"))
         unlike = {
-            # What waits for a stage is counted by the guard once it is due; its replicas move at once.
-            "made, not reviewed": due - promised - at_once - (by_guard if staged else set()),
+            "made, not reviewed": due - promised - at_once,
             "reviewed, not made": {step for step in promised - due if step.copy not in staged},
             "held, not reviewed": held - _held(offline) - promised,
         }

@@ -174,12 +174,9 @@ def _gone(planned: Round, snapshot: FleetSnapshot) -> Iterable[tuple[str, list[I
         gone = [
             identity
             for identity in sorted(suspects - schedule.frozen)
-            if not schedule.is_bound(identity, cluster) and _has_left(member, rows[identity], names)
+            for live in [member.objects.get(identity)]
+            if not schedule.is_bound(identity, cluster)
+            and (identity in member.absent if live is None else not is_marked(live, names))
         ]
         if gone:
             yield cluster, gone
-
-
-def _has_left(member: Read, row: AppliedRow, fleet_names: tuple[str, ...]) -> bool:
-    live = member.objects.get(row.identity)
-    return row.identity in member.absent if live is None else not is_marked(live, fleet_names)

@@ -80,13 +80,11 @@ def last_altered(journal: Journal, change: Change) -> Collection[str]:
     wanted = EventFilter(
         subject=f"{change.identity} @ {change.cluster}", kinds=(EventKind.FAILED, EventKind.DRIFT, *MADE)
     )
-    newest = (recorded.event for recorded in journal.newest_events(wanted, _NEWEST) if not _is_left(recorded.event))
-    last = next(newest, None)
-    return last.data.get("altered", ()) if last is not None else ()
-
-
-def _is_left(event: Event) -> bool:
-    return event.kind == EventKind.DRIFT and event.data.get("outcome") != DriftOutcome.HEALED
+    for event in (recorded.event for recorded in journal.newest_events(wanted, _NEWEST)):
+        if event.kind != EventKind.DRIFT or event.data.get("outcome") == DriftOutcome.HEALED:
+            altered: Collection[str] = event.data.get("altered", ())
+            return altered
+    return ()
 
 
 def drift_event(

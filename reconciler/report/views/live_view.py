@@ -68,7 +68,11 @@ def live_view(model: ViewModel, identity: Identity, cluster: str, reading: LiveR
         owned=tuple(_tree(masker, reading.live, reading.owned))[:_OWNED_MAX] if reading.live is not None else (),
         owned_total=len(reading.owned),
         events=tuple(_events(masker, reading.events)),
-        logs=tuple(replace(each, lines=_tail(masker, "".join(each.lines))) for each in reading.logs),
+        logs=tuple(
+            replace(each, lines=tuple(shortened(line, _LINE_CHARS_MAX) for line in lines[-_LOG_LINES_MAX:]))
+            for each in reading.logs
+            for lines in [masker.text("".join(each.lines)).splitlines()]
+        ),
         notes=tuple(map(masker.text, reading.notes)),
     )
 
@@ -186,11 +190,6 @@ def _events(masker: Masker, events: Iterable[LiveObject]) -> Iterator[LiveEvent]
             count=count if isinstance(count, int) else 1,
             about=f"{text(of.get('kind'))} {text(of.get('name'))}",
         )
-
-
-def _tail(masker: Masker, log: str) -> tuple[str, ...]:
-    lines = masker.text(log).splitlines()[-_LOG_LINES_MAX:]
-    return tuple(shortened(line, _LINE_CHARS_MAX) for line in lines)
 
 
 class DiffLine(Struct, frozen=True, kw_only=True, rename="camel"):

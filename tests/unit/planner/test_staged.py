@@ -23,7 +23,7 @@ from reconciler.planner import compare_revisions, with_progress
 from reconciler.report.plan import plan_document, plan_text, stage_lines
 from reconciler.report.plan.markdown import plan_markdown
 from reconciler.server.pages.plan_page import plans_html
-from tests.fakes.worlds import NOW, config_map, deployment, fleet_of, policy
+from tests.fakes.worlds import FLEET, NOW, config_map, deployment, fleet_of, policy
 
 CANARY = {
     "name": "canary",
@@ -235,3 +235,25 @@ def test_an_empty_stage_is_skipped_and_windows_are_named() -> None:
 def test_a_rollout_that_is_new_says_so() -> None:
     other = config_map("other")
     assert stage_lines(bump(rollout(), base=(other,)))[0].startswith("Stages   default (new): canary")
+
+
+@pytest.mark.parametrize(("deletions", "gone", "held"), [
+    ("last", ("web", "app"), {("web", "m1"), ("web", "m2"), ("web", "m3")}),
+    ("last", ("app", "more"), {(name, cluster) for name in ("app", "more") for cluster in ("m1", "m2", "m3")}),
+    ("withStage", ("app", "more", "extra"), {(name, "m1") for name in ("app", "more", "extra")}),
+    ("withStage", ("app",), set()),
+])  # fmt: skip
+def test_the_guard_counts_together_what_is_due_together(
+    deletions: str, gone: tuple[str, ...], held: set[tuple[str, str]]
+) -> None:
+    """The Rollout selects tier 1. A digest lets pass what is due, and nothing that waits for a stage."""
+    fleet = {**FLEET, "spec": {"guards": {"maxDeletes": 2}}}
+    own = rollout(deletions=deletions, templates={"labelSelector": {"matchLabels": {"tier": "1"}}})
+    maps = {name: config_map(name) for name in ("web", "app", "more", "extra")}
+    for name, body in maps.items():
+        body["metadata"]["labels"] = {"tier": str(int(name != "web"))}
+    beside = (fleet, own, policy("ConfigMap", name="maps", preserveResourcesOnDeletion=False))
+    stay = [body for name, body in maps.items() if name not in gone]
+    plan = compared(fleet_of(*beside, *maps.values()), fleet_of(*beside, *stay))
+    assert {(one.identity.name, one.cluster) for one in plan.changes if one.held} == held
+    assert bool(plan.held_digest) == bool(held)
