@@ -54,6 +54,7 @@ def command(
         require_clusters,
     )
     from reconciler.controller.once.applying import apply_once
+    from reconciler.report.plan.groups import counted
     from reconciler.report.plan.plan_json import plan_document
     from reconciler.report.plan.plan_text import has_destruction, plan_text
 
@@ -105,7 +106,7 @@ def command(
         prose(plan_text(plan, style_for()))
     failed = sum(bool(result.error) for result in applied.results)
     if output == "text" and applied.results:
-        is_heard(lambda: remark(f"{len(applied.results) - failed} changes made, {failed} failed"))
+        is_heard(lambda: remark(f"{counted(len(applied.results) - failed, 'change')} made, {failed} failed"))
     is_heard(lambda: _name_uncommitted(chosen))
     sys.exit(1 if failed or not applied.is_agreed or has_errors(plan.problems) else _report_rest(applied))
 
@@ -124,8 +125,7 @@ def _report_rest(applied: Applied) -> int:
         )
         is_heard(lambda: remark(f"INCOMPLETE: {left} (exit code 4)"))
         return 4
-    held = sum(change.waits_for_person for change in applied.round.plan.changes)
-    if held:
+    if held := sum(change.waits_for_person for change in plan.changes):
         wait = "changes wait" if held > 1 else "change waits"
         is_heard(lambda: remark(f"HELD: {held} {wait} for a person, and nothing was made of it (exit code 3)"))
     return 3 if held else 0

@@ -282,8 +282,8 @@ DIRECTIVES: Final = (
     *_rows(
         "Karmada", "", "Karmada: pkg/apis/work/v1alpha2, pkg/apis/policy/v1alpha1: well-known constants",
         *_each("work.karmada.io/conflict-resolution", "abort overwrite", _SAME, "it outranks its policy"),
-        *_each("namespace.karmada.io/skip-auto-propagation", "true false", _SAME, "if true, not created for its content"),
-        *_each("resourcetemplate.karmada.io/retain-replicas", "true false", _SAME, "if true, its replicas are left to others"),
+        *_each("namespace.karmada.io/skip-auto-propagation", "true false", _SAME, "true: only on its own"),
+        *_each("resourcetemplate.karmada.io/retain-replicas", "true false", _SAME, "true: others set replicas"),
         ("resourcetemplate.karmada.io/deletion-protected", "", _DROPPED, "see spec.preserveResourcesOnDeletion"),
         *((f"work.karmada.io/{key}", "", _SAME, _A_MARK) for key in ("permanent-id", "name", "namespace")),
         *((f"resourcetemplate.karmada.io/{key}", "", _SAME, _A_MARK) for key in (

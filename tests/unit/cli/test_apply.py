@@ -54,3 +54,9 @@ def test_many_such_files_are_counted(store: Path, fleet: BackgroundFleet) -> Non
     for number in range(8):
         (store / f"n{number}.yaml").write_text(APP.replace("app", f"n{number}"))
     assert "n4.yaml (new) and 3 more; commit" in apply(store, fleet).err
+
+
+def test_one_change_is_one_change(store: Path, fleet: BackgroundFleet) -> None:
+    apply(store, fleet)
+    fleet.call(lambda box: box["m1"].state.store.remove(("", "configmaps"), "demo", "app"))
+    assert "1 change made, 0 failed" in apply(store, fleet).err
