@@ -71,6 +71,19 @@ def read_secret_file(
     return data
 
 
+FileStamp = tuple[int, ...] | None
+"""Another value once a file was written, exchanged or given other rights; None: it is not there, or not seen."""
+
+
+def file_stamp(path: Path) -> FileStamp:
+    """Return the stamp of a file."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino, status.st_size, status.st_ctime_ns
+
+
 def why_not_read(path: Path, error: OSError) -> str:
     """Return that a file cannot be read, why, and the remedy."""
     remedy = _REMEDIES.get(error.errno or 0, "fix that").format(user=os.geteuid())
@@ -96,7 +109,7 @@ def token_in(
 
     Raises ConfigurationError: as `read_secret_file`; or it holds no token.
     """
-    data = read_secret_file(path, what, environ, is_private=is_private, remedy="`openssl rand -hex 32` makes a token")
+    data = read_secret_file(path, what, environ, is_private=is_private)
     text = data.decode("utf-8-sig", errors="replace").strip()
     if len(text) > max_length or _TOKEN.fullmatch(text) is None:
         raise ConfigurationError(

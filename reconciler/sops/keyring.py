@@ -21,7 +21,7 @@ from reconciler.api.problem import Problem, error
 from reconciler.api.refs import Identity
 from reconciler.clock import BackOff
 from reconciler.errors import ConfigurationError
-from reconciler.secret_files import credential_file, read_secret_file
+from reconciler.secret_files import FileStamp, credential_file, file_stamp, read_secret_file
 from reconciler.secrets import TAMPERED, UNKNOWN
 from reconciler.sops.decrypt import NO_KEY, DecryptRefused, decrypted_file
 from reconciler.sops.program import Program, ProgramResult, unfit, values_of
@@ -213,6 +213,8 @@ def _answer(part: SopsMetadata, ran: ProgramResult) -> DecryptedValues | Decrypt
     return DecryptRefused(UNKNOWN, f"sops ended with {ran.code}; `sops decrypt` says why; encrypt it again")
 
 
+KEY_FILE: Final = "sops-key-file"
+"""Problem code: the file of identities cannot be used."""
 CREDENTIAL: Final = "sops-age"
 """The name of the file among the credentials of a systemd service."""
 _OPTION: Final = "--sops-age-key-file"
@@ -273,6 +275,8 @@ class Keyring:
         self._known: dict[SopsMetadata, DecryptedValues | DecryptRefused] = {}
         self._digest = b""
         self._recent: set[SopsMetadata] = set()
+        self._closed: dict[Identity, FileStamp] = {}
+        """Objects without a key, with the stamp of the file of identities that was read last for them."""
 
     def check(self) -> None:
         """Read the identities once, before anything is begun.
@@ -287,6 +291,7 @@ class Keyring:
         `is_all`: these are all of the fleet, so that nothing else need be remembered.
         """
         sealed = [(template, part) for template in templates if (part := template.sealed) is not None]
+        stamp = self._stamp()
         try:
             identities, fault = self._identities(), None
         except ConfigurationError as error:
@@ -309,7 +314,15 @@ class Keyring:
         for template, part in sealed:
             one = answers[part]
             values[template.identity] = _problem_of(template, one, fault) if isinstance(one, DecryptRefused) else one
+        closed = {one: stamp for one, value in values.items() if isinstance(value, Problem)}
+        self._closed = closed if is_all else {**{o: s for o, s in self._closed.items() if o not in values}, **closed}
         return values
+
+    def renewed(self) -> Collection[Identity]:
+        """Return, once, the objects without a key for which the file of identities is another one now."""
+        closed, stamp = self._closed, self._stamp() if self._closed else None
+        self._closed = dict.fromkeys(closed, stamp)
+        return [identity for identity, before in closed.items() if before != stamp]
 
     def listen(self, listener: Listener) -> None:
         """Call this, from another thread, with objects of files that were answered after `open` returned."""
@@ -336,11 +349,19 @@ class Keyring:
                 wanted.setdefault(part, set()).add(template.identity)
         return self._attempts.ask(wanted, self._wait_s) if wanted else {}
 
+    def _stamp(self) -> FileStamp:
+        file = credential_file(self._named, CREDENTIAL, self._environ)
+        return file_stamp(file) if file is not None else None
+
     def _identities(self) -> Identities:
         file = credential_file(self._named, CREDENTIAL, self._environ)
         return read_identities(file, self._environ) if file is not None else Identities()
 
 
 def _problem_of(template: Template, why: DecryptRefused, fault: str | None) -> Problem:
-    message = f"{fault}: {why.message}" if fault and why.code == NO_KEY else why.message
-    return error(template.source, "sops", why.code, f"{template.identity} stays as it is in all clusters: {message}")
+    code, message = why
+    if fault and code == NO_KEY:
+        # For other keys sops was asked, or could be.
+        is_for_others = template.sealed is not None and template.sealed.has_others
+        code, message = (code, f"{fault}: {message}") if is_for_others else (KEY_FILE, fault)
+    return error(template.source, "sops", code, f"{template.identity} stays as it is in all clusters: {message}")

@@ -236,6 +236,10 @@ class Decryption(Protocol):
         """Try again, when next asked, what could not be opened."""
         ...
 
+    def renewed(self) -> Collection[Identity]:
+        """Return, once, the objects that could not be opened and perhaps can: other keys were given."""
+        ...
+
 
 async def opened_for(
     schedule: Schedule, only: frozenset[Identity] | None, keys: Decryption | None

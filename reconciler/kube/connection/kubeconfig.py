@@ -23,7 +23,7 @@ from msgspec import Struct, field
 from reconciler.api.clusters import Cluster
 from reconciler.errors import ConfigurationError
 from reconciler.kube.kube_requests import shown_without
-from reconciler.secret_files import is_loopback, privacy_fault, read_secret_file
+from reconciler.secret_files import FileStamp, file_stamp, is_loopback, privacy_fault, read_secret_file
 
 FILE_MAX_BYTES = 16 * 1024 * 1024
 IN_CLUSTER: Final = "in-cluster"
@@ -151,17 +151,9 @@ def load_members(
     return configs
 
 
-def stamp_of(kubeconfig: Path | None) -> tuple[tuple[int, ...], ...]:
+def stamp_of(kubeconfig: Path | None) -> tuple[FileStamp, ...]:
     """Return a stamp of the files that `load_members` reads; it changes with them, also when one is missing."""
-    return tuple(map(_stamp, _files(kubeconfig)))
-
-
-def _stamp(file: Path) -> tuple[int, ...]:
-    try:
-        status = file.stat()
-    except OSError:
-        return ()
-    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+    return tuple(map(file_stamp, _files(kubeconfig)))
 
 
 def _files(kubeconfig: Path | None) -> Sequence[Path]:

@@ -51,6 +51,8 @@ class Behind(Struct, frozen=True, kw_only=True):
 
 
 NOBODY: Final = Behind()
+OF_MACHINE: Final = frozenset({"sops-key-file"})
+"""Codes of errors that stand at a line of the store, and that no commit made."""
 
 _MEND_ADMISSION: Final = "fix the admission webhook or policy"
 _LEAVE_FIELD: Final = "leave the field to it with spec.ignore of the Fleet document"
@@ -155,6 +157,8 @@ def _is_by_commit(trouble: SyncState | HealthState) -> bool:
             return False
         case Failed(code="", todo=todo):
             return not todo or "{place}" in todo or "{commit}" in todo
+        case Failed(code=code):
+            return code not in OF_MACHINE
         case Degraded() | Progressing():
             return _REVERT in _of_pods(trouble)
     return True
@@ -223,7 +227,8 @@ def remedy_of(code: str) -> str | None:
 
 def remedy_of_problem(code: str, revision: str) -> str:
     """Return the remedy of an error that came with a commit."""
-    return f"{remedy_of(code) or 'Correct that line.'} {_with_commit('Or `git revert {commit}`', revision)}"
+    revert = "" if code in OF_MACHINE else _with_commit(" Or `git revert {commit}`", revision)
+    return f"{remedy_of(code) or 'Correct that line.'}{revert}"
 
 
 NO_ROOM: Final = "free some space on the disk of the journal; the service continues automatically"

@@ -17,7 +17,7 @@ from reconciler.incremental import changed_keys
 from reconciler.report.json_parts import problem_part, resource_part, worst_first
 from reconciler.report.mask import Masker
 from reconciler.report.status.history_text import LastChange, Words, history_entry, itself, no_words
-from reconciler.report.status.remedies import NO_ROOM, STANDBY, remedy_of, remedy_of_problem, todo_of
+from reconciler.report.status.remedies import NO_ROOM, OF_MACHINE, STANDBY, remedy_of, remedy_of_problem, todo_of
 from reconciler.scheduler import Schedule
 
 
@@ -201,7 +201,7 @@ def _with_remedy(row: JsonObject, status: StatusDocument) -> JsonObject:
     """Return the row of a problem with its remedy, and with the author of the last commit that changed its file."""
     code, path = str(row.get("code")), str(row.get("source") or "").rpartition(":")[0]
     # A problem of one cluster is of what is there, which no commit made.
-    if row.get("severity") != Severity.ERROR or not path or row.get("cluster"):
+    if row.get("severity") != Severity.ERROR or not path or row.get("cluster") or code in OF_MACHINE:
         todo = remedy_of(code) if row.get("severity") != Severity.HINT else None
         return {**row, "todo": todo} if todo else row
     revision = status.last_change(str(status.picture["revision"]), path)

@@ -15,7 +15,7 @@ from reconciler.api.problem import NOWHERE, Problem, Severity
 from reconciler.api.refs import Identity
 from reconciler.incremental import by_key
 from reconciler.observations import MOVE_STALLED
-from reconciler.report.status.remedies import NO_ROOM, remedy_of, remedy_of_problem, todo_of
+from reconciler.report.status.remedies import NO_ROOM, OF_MACHINE, remedy_of, remedy_of_problem, todo_of
 from reconciler.report.status.state_document import LEFT_WHY
 from reconciler.report.views.alert_words import NeedKey, keys_of, need_of, order_of, these_copies
 from reconciler.report.views.rollout_views import cluster_in, rollout_needs
@@ -185,7 +185,7 @@ def _problems(model: ViewModel, problems: Iterable[Problem]) -> Iterator[Alert]:
     for (severity, code, _, cluster), alike in groups.items():
         first, is_error = model.masker.problem(alike[0]), severity is Severity.ERROR
         # A problem of one cluster is of what is there, which no commit made.
-        in_force = model.facts.schedule.fleet.revision if not cluster else ""
+        in_force = model.facts.schedule.fleet.revision if not cluster and code not in OF_MACHINE else ""
         revision = model.last_change(in_force, first.source.path)
         place = f" {first.path}" if first.path else ""
         where = f"{first.source}{place}" if first.source != NOWHERE else None

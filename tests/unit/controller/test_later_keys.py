@@ -25,6 +25,7 @@ class Late:
         self.opened: DecryptedValues | None = None
         self.told: Callable[[Collection[Identity]], None] = lambda _: None
         self.asked_again = 0
+        self.other_keys: list[Identity] = []
 
     def open(self, templates: Collection[Template], is_all: bool) -> Mapping[Identity, DecryptedValues | Problem]:
         return {
@@ -37,6 +38,10 @@ class Late:
 
     def again(self) -> None:
         self.asked_again += 1
+
+    def renewed(self) -> Collection[Identity]:
+        given, self.other_keys = self.other_keys, []
+        return given
 
 
 def secret(scene: Running) -> object:
@@ -64,6 +69,11 @@ async def test_an_object_whose_key_comes_late_is_made_when_it_comes_and_holds_up
         await scene.until(lambda: secret(scene) == {"a": "dmFsdWU="})
         await asyncio.to_thread(thread.join)
         await scene.until(lambda: scene.vitals.snapshot.problems == ())
+
+        # A file of identities that is there again is told by nobody.
+        late.opened = DecryptedValues(values={(("data", "a"), ciphertext("value")): "bmV3"})
+        late.other_keys = [Identity("", "Secret", "demo", "app")]
+        await scene.until(lambda: secret(scene) == {"a": "bmV3"})
 
         scene.loop.reload()
         assert late.asked_again == 1

@@ -12,11 +12,13 @@ import pytest
 
 from reconciler.api.content import DecryptedValues, JsonObject, SopsMetadata
 from reconciler.api.fleet import StoreFile, Template
+from reconciler.api.problem import Problem
 from reconciler.errors import ConfigurationError
 from reconciler.fleet import parse_file
+from reconciler.report.status.remedies import remedy_of, remedy_of_problem
 from reconciler.secrets import replaced
 from reconciler.sops.decrypt import DecryptRefused, decrypted_file
-from reconciler.sops.keyring import read_identities
+from reconciler.sops.keyring import Keyring, read_identities
 from reconciler.yaml import read_yaml
 from tests.fakes.sops import SECRET_RULE, Sops
 from tests.yaml_text import load_documents
@@ -175,6 +177,28 @@ def test_any_of_several_recipients_opens_it_and_no_other(sops: Sops) -> None:
     none = decrypted_file(sealed, ())
     assert isinstance(none, DecryptRefused)
     assert none.code == "sops-no-key"
+
+
+def test_a_broken_file_of_identities_is_named_and_read_again_once_it_is_another_one(sops: Sops, tmp_path: Path) -> None:
+    chosen = templates(sops.encrypt(WIDGET_ALONE, *SECRET_RULE))
+    key = tmp_path / "age.key"
+    key.write_bytes(sops.key_file.read_bytes())
+    key.chmod(0o604)
+    keyring = Keyring(key, {})
+    (problem,) = keyring.open(chosen, is_all=True).values()
+    assert isinstance(problem, Problem)
+    assert problem.code == "sops-key-file"
+    assert problem.message.endswith(f"{key}: everybody on this machine can read it; chmod 600 {key}")
+    assert "age1" not in problem.message, "the recipients have nothing to do with it"
+    assert remedy_of_problem(problem.code, "0123456789abcdef") == remedy_of(problem.code), "no commit is behind it"
+
+    assert list(keyring.renewed()) == []
+    key.chmod(0o600)
+    assert list(keyring.renewed()) == [chosen[0].identity]
+    assert list(keyring.renewed()) == [], "it is looked at once"
+    assert isinstance(keyring.open(chosen, is_all=False)[chosen[0].identity], DecryptedValues)
+    key.unlink()
+    assert list(keyring.renewed()) == [], "what was opened needs no look"
 
 
 def test_as_many_groups_as_are_needed_open_it_and_no_fewer(sops: Sops) -> None:
