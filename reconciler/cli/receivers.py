@@ -9,10 +9,9 @@ from reconciler.cli.options import NotifyOptions
 from reconciler.cli.printing import remark
 from reconciler.controller.rollouts.requests import PrometheusAddress
 from reconciler.errors import ConfigurationError
-from reconciler.notify.cloud_event import keys_in
 from reconciler.notify.commit_statuses import ForgeKind, ForgeOptions, public_repository, repository_of
 from reconciler.notify.post import addresses, checked_host
-from reconciler.notify.webhook import WebhookOptions
+from reconciler.notify.webhook import WebhookOptions, keys_of
 from reconciler.secret_files import credential_file, secret_text, token_in
 from reconciler.store.git.url import is_git_url, parse_git_url
 
@@ -31,7 +30,7 @@ def webhooks_of(options: NotifyOptions) -> tuple[WebhookOptions, ...]:
     if receivers and secret is None:
         remark("webhook requests are not signed: name a secret with --webhook-secret-file")
     elif receivers and secret is not None:
-        keys_in(secret_text(secret, "--webhook-secret-file"))
+        keys_of(secret)
     return tuple(WebhookOptions(address=address, secret=secret, kinds=kinds) for address in receivers)
 
 

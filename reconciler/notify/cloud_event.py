@@ -58,7 +58,7 @@ _PREFIX: Final = "whsec_"
 _KEY_MIN_BYTES: Final = 16
 
 
-def keys_in(text: str) -> tuple[bytes, ...]:
+def keys_in(text: str, where: str) -> tuple[bytes, ...]:
     """Return the keys of a secret file, one a line, `whsec_…` as base64. Raises ConfigurationError, without them."""
     keys = []
     for line in filter(None, map(str.strip, text.splitlines())):
@@ -67,13 +67,12 @@ def keys_in(text: str) -> tuple[bytes, ...]:
             try:
                 key = base64.b64decode(line.removeprefix(_PREFIX), validate=True)
             except ValueError as error:
-                why = "the secret of the webhook begins with whsec_ and goes on with no base64"
-                raise ConfigurationError(why) from error
+                why = "a secret begins with whsec_ and goes on with no base64; is it cut off?"
+                raise ConfigurationError(f"{where}: {why}") from error
         if len(key) < _KEY_MIN_BYTES:
-            raise ConfigurationError(f"the secret of the webhook is shorter than {_KEY_MIN_BYTES} bytes")
+            why = f"a secret is shorter than {_KEY_MIN_BYTES} bytes; is it cut off?"
+            raise ConfigurationError(f"{where}: {why}")
         keys.append(key)
-    if not keys:
-        raise ConfigurationError("the secret of the webhook is empty")
     return tuple(keys)
 
 

@@ -41,13 +41,18 @@ class WebhookOptions(Struct, frozen=True, kw_only=True):
     kinds: frozenset[str] = frozenset()
 
 
+def keys_of(file: Path) -> tuple[bytes, ...]:
+    """Return the keys that sign. Raises ConfigurationError: the file, or one of them, is unusable."""
+    option = "--webhook-secret-file"
+    return keys_in(secret_text(file, option), f"{option} {file}")
+
+
 async def post_event(
     options: WebhookOptions, poster: Poster, now: str, journal: tuple[str, str], recorded: Recorded, words: Words
 ) -> Reply:
     """Send an event to its receiver. `journal`: its uuid, and the name of the fleet."""
     try:
-        secret = secret_text(options.secret, "--webhook-secret-file") if options.secret is not None else ""
-        keys = keys_in(secret) if secret else ()
+        keys = keys_of(options.secret) if options.secret is not None else ()
     except ConfigurationError as error:
         return Reply(why=str(error))
     document = cloud_event(*journal, recorded.number, recorded.event, words)
