@@ -68,10 +68,15 @@ def _http_fault(failure: Failure) -> str:
             hosts = [urlsplit(proxy).hostname for proxy in failure.access.proxies.values()]
             is_proxy = "resolve proxy" in match[0] or any(host and f" {host} " in match[0] for host in hosts)
             detail = f"{match[0]}; that is the proxy of https_proxy" if is_proxy else match[0]
-            return text.format(name=_name(failure.url), host=failure.url.host, found=detail)
+            name, other = _name(failure.url), re.search(r"connect to (\S+) port \d+", match[0])
+            if other and not is_proxy and other[1] != failure.url.host:
+                name = f"{other[1]}, to which {name} sends,"
+            return text.format(name=name, host=failure.url.host, found=detail)
     if re.search("Authentication failed for|could not read (Username|Password)|returned error: 401", output):
         if failure.access.token:
             return "the server does not accept the token (401); it may have expired"
+        if failure.access.helper:
+            return "the server wants a token (401), and RECONCILER_GIT_CREDENTIAL_HELPER gave none; run it by hand"
         return "the server wants a token (401), and none was given (git-token)"
     if re.search(r"(code|response) 407|407 Proxy", output):
         if any("@" in urlsplit(proxy).netloc for proxy in failure.access.proxies.values()):
@@ -164,6 +169,8 @@ _OF_HTTP: Final = (
     (r"returned error: 403", "the server forbids access (403); may the token or key read this repository?"),
     (r"returned error: 404|repository '.*' not found",
      "there is no repository there, or it is hidden from these credentials (404); does `git ls-remote STORE` find it?"),
+    (r"returned error: 429", "the server lets no more requests pass for now (429); ask more rarely (--poll)"),
+    (r"returned error: 5\d\d", "the server fails ({found}); ask who runs it"),
     (r"is this a git repository\?", "there is a web server there, and no Git repository at this address"),
     (r"Could not resolve (host|proxy).*", "the name leads to no address ({found}); is STORE right, and the network?"),
     (r"(timed out|Timeout was reached|Connection timeout).*", "{name} did not answer in time ({found})"),

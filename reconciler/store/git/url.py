@@ -20,7 +20,7 @@ from urllib.parse import quote, unquote, urlsplit
 from reconciler.api.refs import DIGEST
 from reconciler.errors import ConfigurationError, RevisionNotFound, StoreError
 from reconciler.regex import regex
-from reconciler.secret_files import credential_file, secret_text
+from reconciler.secret_files import credential_file, read_secret_file, secret_text
 
 _SCHEME: Final = regex(r"([A-Za-z][A-Za-z0-9+.-]*)://", re.ASCII)
 _LIKE_SCP: Final = regex(r"(?:(?P<user>[^/\\:@\s]+)@)?(?P<host>[^/\\:@\s]{2,}):(?P<path>[^\\]+)")
@@ -307,17 +307,17 @@ def _secret(files: Mapping[str, Path], name: str, environ: Mapping[str, str]) ->
     return text
 
 
-def _text(path: Path) -> str:
+def _public_text(path: Path, what: str) -> str:
     try:
-        with path.open("rb") as file:
-            return file.read(_MAX_BYTES).decode("utf-8", errors="replace").strip()
-    except OSError as error:
-        raise StoreError(f"{path}: {error.strerror}; it was named for access to the server") from error
+        data = read_secret_file(path, what, bytes_max=_MAX_BYTES, is_private=False)
+    except ConfigurationError as error:
+        raise StoreError(str(error)) from error
+    return data.decode("utf-8", errors="replace").strip()
 
 
 def _known_hosts(environ: Mapping[str, str], named: Path | None) -> tuple[str, ...]:
     if named is not None:
-        _text(named)
+        _public_text(named, "git-known-hosts")
         return (str(named.absolute()),)
     usual = [Path("/etc/ssh/ssh_known_hosts")]
     if environ.get("HOME"):
@@ -327,16 +327,16 @@ def _known_hosts(environ: Mapping[str, str], named: Path | None) -> tuple[str, .
 
 def authorities(environ: Mapping[str, str], variable: str) -> bytes:
     """The authorities that were named beside the system's, in PEM: git takes one file in place of them."""
-    named = [Path(environ[name]) for name in ("SSL_CERT_FILE", variable) if environ.get(name)]
+    named = {name: Path(environ[name]) for name in ("SSL_CERT_FILE", variable) if environ.get(name)}
     if not named:
         return b""
-    texts = [_text(path) for path in named]
-    for path, text in zip(named, texts, strict=True):
+    texts = [_public_text(path, name) for name, path in named.items()]
+    for (name, path), text in zip(named.items(), texts, strict=True):
         if "-----BEGIN" not in text:
-            raise StoreError(f"{path}: the file of certificate authorities is not PEM")
+            raise StoreError(f"{name} {path}: the file of certificate authorities is not PEM; write its PEM there")
     system = ssl.get_default_verify_paths().openssl_cafile
     candidates = [Path(name) for name in (system, *_BUNDLES) if os.access(name, os.R_OK)]
-    return "\n".join([*texts, *(_text(path) for path in candidates[:1])]).encode()
+    return "\n".join([*texts, *(_public_text(path, "system") for path in candidates[:1])]).encode()
 
 
 _BUNDLES: Final = (

@@ -23,6 +23,8 @@ def _failure(url: str, said: str, log: str = "", **access: Any) -> Failure:
     ("said", "text"),
     [
         (f"{UNABLE}The requested URL returned error: 403", "forbids access (403)"),
+        (f"remote: a page\n{UNABLE}The requested URL returned error: 502", "the server fails (returned error: 502)"),
+        (f"remote: a page\n{UNABLE}The requested URL returned error: 429", "no more requests pass for now"),
         (f"fatal: repository '{URL}/' not found", "no repository there"),
         (f"remote: Not Found\nfatal: repository '{URL}/' not found", "no repository there"),
         ("fatal: could not read Username for 'https://git.example.com': terminal prompts disabled", "none was given"),
@@ -42,6 +44,10 @@ def _failure(url: str, said: str, log: str = "", **access: Any) -> Failure:
         (f"{UNABLE}Could not resolve host: git.example.com", "leads to no address"),
         (f"{UNABLE}Failed to connect to git.example.com port 443 after 1 ms: Couldn't connect to server", "refused"),
         (f"{UNABLE}Failed to connect to git.example.com port 443 after 9 ms: Timeout was reached", "in time"),
+        (
+            f"{UNABLE}Failed to connect to gone.example port 9 after 1 ms: Couldn't connect to server",
+            "nothing listens at gone.example, to which git.example.com sends,",
+        ),
         (f"{UNABLE}Operation too slow. Less than 1 bytes/sec transferred the last 60 seconds", "fell silent"),
         ("fatal: write error: File too large\nfatal: fetch-pack: invalid index-pack output", "bigger than 8,589"),
         ("error: RPC failed; curl 18 transfer closed with outstanding read data remaining", "broke off"),
@@ -67,6 +73,8 @@ def test_a_proxy_is_named_where_it_is_the_proxy_that_fails() -> None:
 def test_a_token_that_was_refused_may_have_expired() -> None:
     said = f"fatal: Authentication failed for '{URL}/'"
     assert "does not accept the token (401)" in fault_of(_failure(URL, said, token="s3cret-token"))
+    helped = fault_of(_failure(URL, said, helper="/nonexistent/helper"))
+    assert "RECONCILER_GIT_CREDENTIAL_HELPER gave none" in helped, "git-token is not how this machine signs in"
 
 
 def test_no_fault_repeats_a_secret_or_steers_a_terminal() -> None:

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.errors import ConfigurationError, RevisionNotFound
+from reconciler.errors import ConfigurationError, RevisionNotFound, StoreError
 from reconciler.store.git import is_git_url, parse_git_url
-from reconciler.store.git.url import check_revision
+from reconciler.store.git.url import access_from, check_revision
 
 URLS = [
     ("https://example.com/org/fleet.git", "https://example.com/org/fleet.git"),
@@ -102,3 +105,16 @@ def test_takes_names_of_branches_tags_and_commits(rev: str) -> None:
 def test_refuses_other_revisions(rev: str) -> None:
     with pytest.raises(RevisionNotFound):
         check_revision(rev, GIT)
+
+
+@pytest.mark.parametrize("variable", ["RECONCILER_GIT_CA", "RECONCILER_GIT_KNOWN_HOSTS"])
+def test_a_public_file_of_access_that_is_a_pipe_or_gone_is_named_and_holds_nobody_up(
+    tmp_path: Path, variable: str
+) -> None:
+    file = tmp_path / "file"
+    url = parse_git_url("https://a.example/x.git" if variable.endswith("CA") else "ssh://a.example/x.git")
+    with pytest.raises(StoreError, match=f"{file} cannot be read: No such file or directory; put it there"):
+        access_from({variable: str(file)}, url)
+    os.mkfifo(file)
+    with pytest.raises(StoreError, match=f"{file}: it is a folder, pipe or socket; name a file"):
+        access_from({variable: str(file)}, url)
