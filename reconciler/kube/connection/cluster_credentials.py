@@ -183,17 +183,19 @@ class Credentials:
             message = f"{plugin} gives no answer (waited {PLUGIN_PATIENCE_S:g} s); {advice}"
             raise ClusterUnreachable(self._config.name, message)
         self._plugin = None
-        status = running.result()
+        status = self._read(running.result)
         expiry = status.get("expirationTimestamp")
         if expiry:
             try:
-                self._expires_in(epoch_s(str(expiry)) - epoch_s(self._clock.now()) - EXPIRY_MARGIN_S)
+                left_s = epoch_s(str(expiry)) - epoch_s(self._clock.now()) - EXPIRY_MARGIN_S
+                # Where clocks differ each one has expired already, and a plugin for each request is too much.
+                self._expires_in(max(left_s, FAILURE_AGE_MAX_S))
             except ValueError as error:
                 what = f"the exec plugin's expirationTimestamp is no time: {clean(str(expiry))}; fix the plugin"
                 raise CredentialsRejected(self._config.name, what) from error
         certificate, key = status.get("clientCertificateData"), status.get("clientKeyData")
         token = f"Bearer {status['token']}" if status.get("token") else ""
-        if not token and not (certificate and key):
+        if not token and not (certificate and key and isinstance(certificate, str) and isinstance(key, str)):
             what = "the exec plugin gave neither a token nor a client certificate with its key; log in with it by hand"
             raise CredentialsRejected(self._config.name, what)
         return token, (certificate.encode(), key.encode()) if certificate and key else None

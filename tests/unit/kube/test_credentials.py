@@ -92,6 +92,23 @@ async def test_a_plugin_runs_once_for_many_and_again_when_its_token_runs_out(tmp
     assert (tmp_path / "runs").read_text().count("run") == 2
 
 
+async def test_a_plugin_whose_tokens_have_always_expired_does_not_run_for_each_request(tmp_path: Path) -> None:
+    clock = TestClock()
+    body = f"echo run >>{tmp_path}/runs\n" + printing(token="t", expirationTimestamp="0001-01-01T00:00:00Z")
+    found = credentials(clock, exec_plugin=plugin(tmp_path, body), folder=tmp_path)
+    assert [await authorization(found) for _ in range(5)] == ["Bearer t"] * 5
+    assert (tmp_path / "runs").read_text().count("run") == 1
+    clock.advance(FAILURE_AGE_MAX_S)
+    assert await authorization(found) == "Bearer t"
+    assert (tmp_path / "runs").read_text().count("run") == 2
+
+
+async def test_an_authority_that_a_plugin_is_to_be_told_and_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    entry, ca = plugin(tmp_path, printing(token="t"), provideClusterInfo=True), Pem(file=tmp_path / "ca.pem")
+    with pytest.raises(CredentialsRejected, match=f"{ca.file} cannot be read: No such file or directory; put it"):
+        await credentials(exec_plugin=entry, folder=tmp_path, ca=ca).headers()
+
+
 async def test_a_good_token_is_used_on_while_its_plugin_fails_and_the_plugin_is_run_again(tmp_path: Path) -> None:
     clock = TestClock()
     body = f"cat {tmp_path}/answer 2>/dev/null || {{ echo log in >&2; exit 1; }}\n"
@@ -144,6 +161,7 @@ async def test_a_plugin_gets_its_arguments_its_environment_and_the_cluster(tmp_p
         ('echo \'{"kind":"hunter2"}\'', "printed no ExecCredential"),
         (printing(), "neither a token nor a client certificate"),
         (printing(clientCertificateData="hunter2"), "neither a token nor a client certificate"),
+        (printing(clientCertificateData=5, clientKeyData=["hunter2"]), "neither a token nor a client certificate"),
         (printing(token="hunter2", expirationTimestamp="never"), "is no time"),
     ],
 )
