@@ -23,7 +23,7 @@ from reconciler.kube.watch_stream import WatchEvent
 from reconciler.report.terminal import table, text_width
 
 GONE: Final = "deleted"
-_AGAIN_S: Final = 5.0
+_RETRY_S: Final = 5.0
 
 Key = tuple[str, str, str]
 """Cluster, namespace and name."""
@@ -112,7 +112,7 @@ async def _served(member: MemberCluster, kind: str, clock: Clock) -> ServedKind:
             served = (await member.discover(refresh=True)).find(kind)
             if served is not None:
                 return served
-        await clock.sleep(_AGAIN_S)
+        await clock.sleep(_RETRY_S)
 
 
 class _Changes(WatchHandler):

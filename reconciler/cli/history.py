@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     History = Callable[[HistoryQuery], tuple[dict[str, Any], int]]
 
-_LOOK_S: Final = 1.0
+_CHECK_S: Final = 1.0
 
 
 @click.command(context_settings=options.SETTINGS)
@@ -118,7 +118,7 @@ def _now() -> str:
 
 
 def _pause() -> None:
-    time.sleep(_LOOK_S)
+    time.sleep(_CHECK_S)
 
 
 def _follow(ask: History, question: HistoryQuery, output: str) -> None:

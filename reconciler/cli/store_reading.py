@@ -31,7 +31,7 @@ from reconciler.store.parse_cache import ParseCache
 if TYPE_CHECKING:
     from reconciler.cli.last_good_content import LastGood
 
-_TELL_S: Final = 5.0
+_REPORT_S: Final = 5.0
 
 
 @contextmanager
@@ -188,12 +188,12 @@ class _ProgressPrinter:
     def __init__(self, name: str) -> None:
         self._name = name
         self._last = ""
-        self._next_s = time.monotonic() + _TELL_S
+        self._next_s = time.monotonic() + _REPORT_S
 
     def __call__(self, text: str) -> None:
         is_due = time.monotonic() >= self._next_s or text.startswith("waiting")
         if text != self._last and is_due:
-            self._last, self._next_s = text, time.monotonic() + _TELL_S
+            self._last, self._next_s = text, time.monotonic() + _REPORT_S
             remark(f"{self._name}: {text}")
 
 

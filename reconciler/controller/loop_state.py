@@ -34,7 +34,7 @@ from reconciler.journal.sqlite_journal import Journal
 from reconciler.kinds.registry import Registry
 from reconciler.kube.connection.kubeconfig import MemberConfig, stamp_of
 from reconciler.kube.member_clusters import MemberClusters, UserAgent
-from reconciler.observations import Available, CopyAtRest, NotAvailable, availability_of, with_rest
+from reconciler.observations import Available, CopyAtRest, NotAvailable, availability_of, with_copy_at_rest
 from reconciler.planner import Round
 from reconciler.scheduler import RUNS_ONCE, Schedule
 from reconciler.state import FleetState
@@ -209,7 +209,7 @@ class Established:
             return state
         ledger = journal.ledger()
         rows = [
-            with_rest(row, rest)
+            with_copy_at_rest(row, rest)
             for (cluster, identity), rest in sorted(noted_now.items())
             if (row := ledger.get(cluster, {}).get(identity)) is not None
             and row.uid == rest.uid

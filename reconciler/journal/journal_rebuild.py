@@ -91,10 +91,10 @@ _TOLD_BY_MARKS = (ROLLOUT, ROLLOUT_EARLIER)
 """Saved for unreachable clusters; without these rows the marks restore them later."""
 
 
-def rebuild(path: Path, *, keeps_sound: bool = False) -> tuple[Journal, Path | None, tuple[str, ...]]:
+def rebuild(path: Path, *, keep_intact: bool = False) -> tuple[Journal, Path | None, tuple[str, ...]]:
     """Return a journal without objects, the new path of the broken file (None: it was sound), and what was lost.
 
-    A sound file is reset in place; `keeps_sound`: it stays as it is. A broken one is renamed `journal.db.corrupt-<n>`;
+    A sound file is reset in place; `keep_intact`: it stays as it is. A broken one is renamed `journal.db.corrupt-<n>`;
     identity, cluster uids, suspensions and records of rollouts are carried over when their rows are intact. No round is
     complete then, so nothing is deleted.
     Raises JournalLocked, JournalTooNew, JournalError: as `Journal.open`.
@@ -103,7 +103,7 @@ def rebuild(path: Path, *, keeps_sound: bool = False) -> tuple[Journal, Path | N
     try:
         if _is_sound(path):
             journal = Journal.open(path, lock=lock)
-            if not keeps_sound:
+            if not keep_intact:
                 journal.reset()
             return journal, None, ()
         saved = _salvage(path)

@@ -137,7 +137,7 @@ class SharedOrdersTable(OrdersTable):
 
         Raises JournalTooNew, JournalCorrupt, JournalError: as `Journal.open`; also where there is no journal yet.
         """
-        self._file = JournalFile(path, read_only=False, tables=TABLES, is_beside=True)
+        self._file = JournalFile(path, read_only=False, tables=TABLES, is_second=True)
 
     def __enter__(self) -> Self:
         return self

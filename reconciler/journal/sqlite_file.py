@@ -91,12 +91,12 @@ class JournalFile:
         *,
         read_only: bool,
         tables: tuple[SqlTable, ...],
-        is_beside: bool = False,
+        is_second: bool = False,
         busy_s: float = BUSY_TIMEOUT_S,
     ) -> None:
         """Open the file; a writer creates it, brings its schema up to date and checks its pages.
 
-        `is_beside`: another process may be its writer; the file must be there, and its schema is left as it is.
+        `is_second`: another process may be its writer; the file must be there, and its schema is left as it is.
         `busy_s`: so long it is waited for others who write.
 
         Raises:
@@ -106,7 +106,7 @@ class JournalFile:
         """
         self.path = path
         self.read_only = read_only
-        self.is_beside = is_beside
+        self.is_second = is_second
         self._busy_s = busy_s
         self.is_too_new = False
         self._tables = tables
@@ -124,7 +124,7 @@ class JournalFile:
 
     def _connect(self) -> sqlite3.Connection:
         with self.reported():
-            if not self.read_only and not self.is_beside:
+            if not self.read_only and not self.is_second:
                 try:
                     self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
                     # SQLite gives -wal and -shm the mode of the file; nobody else needs to read it.
@@ -150,7 +150,7 @@ class JournalFile:
             raise JournalError(f"{self.path}: is a database of something else; name another file with --journal")
         scripts = migrations()
         self.is_too_new = version > len(scripts)
-        if is_new and (self.read_only or self.is_beside):
+        if is_new and (self.read_only or self.is_second):
             lost = "if the fleet ran before, `reconciler journal rebuild` makes it from the clusters"
             raise JournalError(f"{self.path}: the journal is empty; `reconciler apply` and `run` fill it; {lost}")
         if self.read_only:
@@ -160,7 +160,7 @@ class JournalFile:
                 f"{self.path}: has schema {version} and this version knows {len(scripts)}; "
                 "upgrade, or use commands that only read"
             )
-        if self.is_beside:
+        if self.is_second:
             return
         self._connection.execute("PRAGMA journal_mode = WAL")
         self._connection.execute(f"PRAGMA journal_size_limit = {WAL_BYTES_MAX}")
@@ -354,7 +354,7 @@ class JournalFile:
         self._is_closed = True
         try:
             with self.reported():
-                if not self.read_only and not self.is_beside:
+                if not self.read_only and not self.is_second:
                     self._connection.execute("PRAGMA busy_timeout = 100")  # a reader must not hold up the shutdown
                     self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         finally:

@@ -210,7 +210,7 @@ def meaning_of(kind: ForgeKind, status: int, body: bytes) -> StatusOutcome:
     return StatusOutcome.NEVER if status in (400, 404, 410, 422) else StatusOutcome.LATER
 
 
-LOOK_S: Final = 0.5
+CHECK_S: Final = 0.5
 SETTLE_S: Final = 2.0
 """A state must last this long before it is sent, but for the first one of a commit: it may be about to change."""
 APART_S: Final = 5.0
@@ -256,7 +256,7 @@ class CommitStatuses:
         """Send changes until cancelled."""
         while True:
             await self.step()
-            await self._clock.sleep(LOOK_S)
+            await self._clock.sleep(CHECK_S)
 
     async def step(self) -> None:
         """Tell the state now, if it is time to."""

@@ -22,7 +22,7 @@ from reconciler.secret_files import secret_text
 
 log = logging.getLogger("reconciler")
 
-LOOK_S: Final = 0.5
+CHECK_S: Final = 0.5
 """The interval at which new events are read."""
 BATCH_MAX: Final = 100
 TOO_OLD_S: Final = 24 * 3600.0
@@ -103,7 +103,7 @@ class Webhook:
             if self._recorded != self._delivered:
                 self._journal.record_delivered(self._key, self._delivered)
                 self._recorded = self._delivered
-        return 0.0 if len(events) == BATCH_MAX else LOOK_S
+        return 0.0 if len(events) == BATCH_MAX else CHECK_S
 
     async def _take(self, recorded: Recorded) -> float:
         """Send one event, or skip it; return the seconds to wait before it is tried again."""

@@ -237,7 +237,7 @@ class CopyAtRest(Struct, frozen=True, kw_only=True):
     is_available: bool
 
 
-def with_rest(row: AppliedRow, rest: CopyAtRest) -> AppliedRow:
+def with_copy_at_rest(row: AppliedRow, rest: CopyAtRest) -> AppliedRow:
     """Return the row of a copy that was seen at rest; of another object than the recorded one nothing is learnt."""
     if row.uid != rest.uid:
         return row
@@ -290,7 +290,7 @@ def gains(target: Mapping[str, Replicas], old: Mapping[str, Replicas], cluster: 
     return after is not None and before is not None and after > before
 
 
-def is_at_rest_beside(clusters: Collection[str], target: Mapping[str, Replicas], old: Mapping[str, Replicas]) -> bool:
+def others_at_rest(clusters: Collection[str], target: Mapping[str, Replicas], old: Mapping[str, Replicas]) -> bool:
     """Return whether every other copy is as desired, and none in `clusters` leaves or shrinks."""
     for cluster in {*target, *old}:
         is_there, is_wanted = cluster in old, cluster in target

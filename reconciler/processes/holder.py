@@ -31,7 +31,7 @@ _ENDING = threading.Lock()
 """Whoever ends the children: the one who waits for the program, or the one who hears that the parent is gone."""
 _MOST_ENDED = 100_000
 """So often is looked before it is given up: whoever forks faster than that is held by its limits alone."""
-_LOOK_S = 0.001
+_CHECK_S = 0.001
 _TASKS = "/proc/self/task"
 
 _CREATE_RULESET = 444
@@ -176,7 +176,7 @@ def end_all() -> None:
             return
         if not os.path.exists(_TASKS):  # noqa: PTH110 - starts sooner
             return  # Nobody tells which they are: the group is ended in the end.
-        time.sleep(_LOOK_S)
+        time.sleep(_CHECK_S)
 
 
 def children() -> list[int]:

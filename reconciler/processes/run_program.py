@@ -21,7 +21,7 @@ _HOLDER: Final = Path(__file__).with_name("holder.py")
 _LANDLOCK: Final = 444
 """landlock_create_ruleset, the same on all machines."""
 _CHUNK_BYTES: Final = 65_536
-_LOOK_S: Final = 0.1
+_CHECK_S: Final = 0.1
 _END_S: Final = 10.0
 
 
@@ -187,7 +187,7 @@ def _follow(
                 return Termination.LATE if until_s <= silent_s else Termination.SILENT
             if stop is not None and stop.is_set():
                 return Termination.STOPPED
-            for key, _ in selector.select(left_s if stop is None else min(left_s, _LOOK_S)):
+            for key, _ in selector.select(left_s if stop is None else min(left_s, _CHECK_S)):
                 stream: Any = key.fileobj
                 part = os.read(stream.fileno(), _CHUNK_BYTES)
                 if not part:

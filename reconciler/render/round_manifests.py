@@ -62,7 +62,7 @@ class Manifests(Struct, frozen=True, kw_only=True):
             return manifest
         opened, digest = self.snapshot.opened.get(identity), manifest.digest
         if not isinstance(opened, DecryptedValues):
-            return opened if opened is not None else still_sealed(manifest)
+            return opened if opened is not None else undecrypted(manifest)
         if digest not in shared:
             values = opened.values
             body, leaves = replaced(manifest.body, lambda leaf: (values[leaf],) if leaf in values else None)
@@ -74,7 +74,7 @@ class Manifests(Struct, frozen=True, kw_only=True):
             if not is_foreign:
                 shared[digest] = ContentWithSecrets(tree=mark_encrypted(body), known_digest=digest, leaves=leaves)
         content = shared[digest]
-        return replace(manifest, content=content) if content is not None else still_sealed(manifest)
+        return replace(manifest, content=content) if content is not None else undecrypted(manifest)
 
 
 def render(schedule: Schedule, snapshot: FleetSnapshot) -> Manifests:
@@ -146,7 +146,7 @@ def _rendered(
     return manifest, rendered.problems
 
 
-def still_sealed(manifest: Manifest) -> Problem:
+def undecrypted(manifest: Manifest) -> Problem:
     """Return the problem of a manifest that holds ciphertext of another place."""
     message = f"{manifest.identity} holds ciphertext that is not its own, which must not land in a cluster"
     return Problem(source=manifest.source, code=OVERRIDDEN_CIPHERTEXT, message=message, cluster=manifest.cluster)

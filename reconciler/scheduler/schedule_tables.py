@@ -121,8 +121,8 @@ class ScheduleTables:
     def begin(self, inputs: ScheduleInputs) -> None:
         """Take the inputs. When anything differs that concerns all templates, nothing is known any more."""
         before, observations = self._inputs, inputs.observations
-        self._is_anew = before is None or not _alike(before, inputs)
-        if self._is_anew:
+        self._is_rebuilt = before is None or not _alike(before, inputs)
+        if self._is_rebuilt:
             self._forget()
         # Nothing is built upon a call that fails half-way.
         self._inputs = None
@@ -143,7 +143,7 @@ class ScheduleTables:
         """Note that the schedule is made: the next one may build on it."""
         self.changed = (
             None
-            if self._is_anew
+            if self._is_rebuilt
             else union(
                 self.claims.templates.changed,
                 self.bindings.changed,

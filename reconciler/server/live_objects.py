@@ -15,13 +15,13 @@ from reconciler.errors import MemberClusterError
 from reconciler.kube.client import MemberCluster
 from reconciler.report.views.live_view import LiveLog, LiveReading, container_states, is_broken, owner_uid
 
-LOOK_S: Final = 5.0
+READ_S: Final = 5.0
 """A look ends by then, with what it has."""
 KEPT_S: Final = 10.0
 """For so long a look is not repeated."""
 _SPARE_S: Final = 0.5
 """So long before its end a look gives up what is still to come."""
-_LOOKS_MAX: Final = 4
+_READS_MAX: Final = 4
 _KEPT_MAX: Final = 64
 _PODS_MAX: Final = 100
 _EVENTS_MAX: Final = 50
@@ -43,7 +43,7 @@ class LiveObjects:
         """Nothing is asked before the first look. `vitals`: has the clusters as they are reached now."""
         self._vitals, self._clock, self._logs = vitals, clock, logs
         self._readings: dict[tuple[str, Identity], tuple[float, asyncio.Task[LiveReading]]] = {}
-        self._slots = asyncio.Semaphore(_LOOKS_MAX)
+        self._slots = asyncio.Semaphore(_READS_MAX)
         self._locks: dict[str, asyncio.Lock] = {}
 
     async def read(self, cluster: str, gvk: GVK, identity: Identity) -> LiveReading:
@@ -70,7 +70,7 @@ class LiveObjects:
         at, member = self._clock.now(), self._vitals.members.get(cluster)
         if member is None:
             return LiveReading(at=at, why="this process has no access to the cluster now")
-        ends_s = asyncio.get_running_loop().time() + LOOK_S
+        ends_s = asyncio.get_running_loop().time() + READ_S
         try:
             async with asyncio.timeout_at(ends_s):
                 # A silent cluster holds up only those who look at it.
@@ -78,7 +78,7 @@ class LiveObjects:
                     live = await member.get(gvk, identity.namespace, identity.name)
                     return await _CopyReader(member, live, at, ends_s - _SPARE_S, logs=self._logs).around()
         except TimeoutError:
-            return LiveReading(at=at, why=f"the cluster does not answer: nothing came within {LOOK_S:g} s")
+            return LiveReading(at=at, why=f"the cluster does not answer: nothing came within {READ_S:g} s")
         except MemberClusterError as error:
             return LiveReading(at=at, why=error.message)
 

@@ -37,7 +37,7 @@ class LocalSource(StoreSource):
         self.clock = clock
         self.snapshot: Snapshot | None = None
         self._reported: Any = None
-        self._again_s: float | None = None
+        self._retry_at_s: float | None = None
         self._failures = 0
 
     @abstractmethod
@@ -66,18 +66,18 @@ class LocalSource(StoreSource):
                 self._reported = look
                 return
             if self.is_due:
-                self._again_s = None
+                self._retry_at_s = None
                 return
             await self.pause()
 
     async def ask_now(self) -> None:
         """Nothing is asked: each reading looks again."""
-        self._again_s = None
+        self._retry_at_s = None
 
     @property
     def is_due(self) -> bool:
         """Return whether a reading that failed, or was too recent to be trusted, is to be tried again."""
-        return self._again_s is not None and self.clock.monotonic_s() >= self._again_s
+        return self._retry_at_s is not None and self.clock.monotonic_s() >= self._retry_at_s
 
     async def read(self) -> Snapshot | None:
         """The store now; None when it is what the last successful reading gave."""
@@ -89,11 +89,11 @@ class LocalSource(StoreSource):
             snapshot: Snapshot = await asyncio.to_thread(store_call, self.name, self.load, look)
         except StoreError:
             self._failures += 1
-            self._again_s = self.clock.monotonic_s() + _BACK_OFF.pause_s(self._failures)
+            self._retry_at_s = self.clock.monotonic_s() + _BACK_OFF.pause_s(self._failures)
             raise
         self._failures = 0
         wait = self.unripe_s(look)
-        self._again_s = self.clock.monotonic_s() + wait if wait is not None else None
+        self._retry_at_s = self.clock.monotonic_s() + wait if wait is not None else None
         before, self.snapshot = self.snapshot, snapshot
         is_same = before and (before.revision, before.problems) == (snapshot.revision, snapshot.problems)
         return None if is_same else snapshot
@@ -222,7 +222,7 @@ def _inode(root: Path) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
-_LOOK_S: Final = 1.0
+_CHECK_S: Final = 1.0
 
 
 _SeenCommit = tuple[str, Path, str]
@@ -286,7 +286,7 @@ class RepositorySource(GitPast, LocalSource):
             await self.close()
             self._watched = self.repository
             self._watches = self._watch()
-        await wait_for(self.hint, _LOOK_S, self.clock)
+        await wait_for(self.hint, _CHECK_S, self.clock)
 
     async def close(self) -> None:
         """Stop watching."""

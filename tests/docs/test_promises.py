@@ -70,7 +70,7 @@ def test_every_test_of_a_promise_exists(page: str) -> None:
 @pytest.mark.parametrize("page", ["spec-coverage", "security", "reliability"])
 def test_tests_that_a_reference_page_names_are_there(page: str) -> None:
     text = text_of(f"docs/reference/{page}.md")
-    named = {test for line in text.splitlines() for test in named_in(line) if not is_beside(test)}
+    named = {test for line in text.splitlines() for test in named_in(line) if not is_second(test)}
     faults = [fault for test in named if (fault := fault_of(test)) and " is a file: " not in fault]
     sources = [path.read_text(encoding="utf-8") for path in (ROOT / "tests/security").glob("test_*.py")]
     functions = set(re.findall(r"`(test_\w+)`", text))
@@ -81,7 +81,7 @@ def test_tests_that_a_reference_page_names_are_there(page: str) -> None:
     assert not [name for name in files if not any((ROOT / "tests").rglob(name))]
 
 
-def is_beside(test: str) -> bool:
+def is_second(test: str) -> bool:
     """Return whether a path is one of the example store or of the code, which the page names, too."""
     path = test.removeprefix("tests/cases/").partition("#")[0]
     return any((ROOT / folder / path).exists() for folder in ("examples/fleet-repo", "reconciler"))

@@ -16,7 +16,7 @@ from reconciler.api.refs import GVK, Identity
 from reconciler.fleet import parse
 from reconciler.fleet_snapshot import FleetSnapshot
 from reconciler.kinds import BUILT_IN_KINDS
-from reconciler.observations import has_succeeded, memory_of, with_rest
+from reconciler.observations import has_succeeded, memory_of, with_copy_at_rest
 from reconciler.ownership import field_manager, read_owner
 from reconciler.planner import Round, plan_round, previous_of
 
@@ -132,7 +132,7 @@ class TestBed:
         """Record in the journal copies where nothing is on its way."""
         for cluster, seen in planned.at_rest.items():
             rows = self.ledger[cluster]
-            rows.update({i: with_rest(rows[i], rest) for i, rest in seen.items() if i in rows})
+            rows.update({i: with_copy_at_rest(rows[i], rest) for i, rest in seen.items() if i in rows})
 
     def make(self, change: Change, fleet: Fleet) -> None:
         """Do what an API server would do."""

@@ -24,7 +24,7 @@ from reconciler.observations import (
     UnknownReason,
     effective,
     memory_of,
-    with_rest,
+    with_copy_at_rest,
 )
 from tests.examples import examples
 from tests.fakes.floor import Floor
@@ -145,7 +145,7 @@ class World:
                 is_available = isinstance(found, Available) and self.target == self.old()
                 rest = CopyAtRest(uid=copy.uid, replicas=copy.replicas, is_available=is_available)
                 if self.rows[name].established != copy.replicas:
-                    self.rows[name] = with_rest(self.rows[name], rest)
+                    self.rows[name] = with_copy_at_rest(self.rows[name], rest)
 
     # What happens by itself, or by the hand of somebody
 

@@ -21,7 +21,7 @@ from reconciler.api.refs import GVK, Identity, ResourceRef
 from reconciler.controller.cluster_reads.members import Reachable, ReadRequest
 from reconciler.controller.tasks import in_thread
 from reconciler.incremental import patched
-from reconciler.observations import Replicas, is_at_rest_beside
+from reconciler.observations import Replicas, others_at_rest
 from reconciler.scheduler import RUNS_ONCE, Schedule, package_mates, withheld_prerequisites
 
 _NONE: frozenset[Identity] = frozenset()
@@ -90,7 +90,7 @@ def scope_of(
     for identity in narrow:
         binding = schedule.bindings.get(identity)
         target = dict(binding.targets) if binding is not None else {}
-        if where[identity] <= target.keys() and is_at_rest_beside(where[identity], target, held[identity]):
+        if where[identity] <= target.keys() and others_at_rest(where[identity], target, held[identity]):
             for cluster in where[identity]:
                 narrowed.setdefault(cluster, set()).add(identity)
         else:

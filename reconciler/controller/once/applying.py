@@ -181,7 +181,7 @@ async def rebuild_once(fleet: Fleet, access: Access, *, take_over: bool = False)
     assert access.journal is not None, "a fleet with a name has a journal"
     if not access.journal.exists():
         Journal.open(access.journal).close()
-    journal, set_aside, lost = rebuild(access.journal, keeps_sound=bool(access.clusters.chosen))
+    journal, set_aside, lost = rebuild(access.journal, keep_intact=bool(access.clusters.chosen))
     is_stock = bool(access.clusters.chosen) and set_aside is None
     with journal:
         check_fleet(journal, fleet)

@@ -17,7 +17,7 @@ from reconciler.controller.round.owner_record import marked_row
 from reconciler.controller.round.writes import write_events
 from reconciler.fleet_snapshot import FleetSnapshot
 from reconciler.journal.sqlite_journal import Journal
-from reconciler.observations import memory_of, with_rest
+from reconciler.observations import memory_of, with_copy_at_rest
 from reconciler.ownership import fleet_names, hashed_leaves, is_marked, is_terminating, read_owner, recorded_digest
 from reconciler.planner import NOT_DELETED, RUNS_ELSEWHERE, Round, losses_after
 from reconciler.report.plan.plan_json import summary
@@ -49,7 +49,7 @@ def remember(
         for cluster, resting in planned.at_rest.items():
             for identity, rest in resting.items():
                 row = ledger.get(cluster, {}).get(identity)
-                if row is not None and (fresh := with_rest(row, rest)) != row:
+                if row is not None and (fresh := with_copy_at_rest(row, rest)) != row:
                     learnt.append(fresh)
         journal.record_applied(learnt)
         schedule = planned.schedule

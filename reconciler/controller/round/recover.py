@@ -26,7 +26,7 @@ from reconciler.journal.sqlite_journal import Journal
 from reconciler.kube.client import MemberCluster
 from reconciler.ownership import OwnershipRecord, field_manager, fleet_names, holds_field, is_terminating, ownership_of
 
-TellFault = Callable[[Intent, Exception], None]
+OnFault = Callable[[Intent, Exception], None]
 
 _LEAVES = (Action.DELETE, Action.RELEASE)
 
@@ -58,7 +58,7 @@ async def recover(
     reachable: Reachable,
     fleet: Fleet,
     is_lost: Callable[[Intent], bool] = lambda intent: True,
-    tell: TellFault = _log_fault,
+    on_fault: OnFault = _log_fault,
 ) -> Mapping[str, frozenset[Identity]]:
     """Close open intents, as far as their clusters answer; return by cluster the objects that they were about.
 
@@ -67,7 +67,7 @@ async def recover(
     ever delete it. The next round compares and schedules again.
     """
     due = ((number, intent) for number, intent in journal.open_intents().items() if is_lost(intent))
-    judged = _judged(await _read_objects(due, reachable, tell), journal.ledger(), fleet, tell)
+    judged = _judged(await _read_objects(due, reachable, on_fault), journal.ledger(), fleet, on_fault)
     if judged:
         journal.finish(
             [each.outcome for each in judged],
@@ -100,17 +100,17 @@ async def answered(known: JournalSnapshot, reachable: Reachable, fleet: Fleet) -
 
 
 async def _read_objects(
-    due: Iterable[tuple[int, Intent]], reachable: Reachable, tell: TellFault
+    due: Iterable[tuple[int, Intent]], reachable: Reachable, on_fault: OnFault
 ) -> list[_IntentObject]:
     looks = [
-        _read_object(number, member, intent, tell)
+        _read_object(number, member, intent, on_fault)
         for number, intent in due
         if isinstance(member := reachable.get(intent.cluster), MemberCluster)
     ]
     return [each for each in await asyncio.gather(*looks) if each is not None]
 
 
-def _judged(objects: list[_IntentObject], ledger: Ledger, fleet: Fleet, tell: TellFault) -> list[_IntentOutcome]:
+def _judged(objects: list[_IntentObject], ledger: Ledger, fleet: Fleet, on_fault: OnFault) -> list[_IntentOutcome]:
     """Return the outcomes of intents. Of one with a fault of ours nothing is known."""
     outcomes = []
     for each in objects:
@@ -118,7 +118,7 @@ def _judged(objects: list[_IntentObject], ledger: Ledger, fleet: Fleet, tell: Te
         if judged.value is not None:
             outcomes.append(judged.value)
         elif judged.fault is not None:
-            tell(each.intent, judged.fault)
+            on_fault(each.intent, judged.fault)
     return outcomes
 
 
@@ -148,20 +148,20 @@ def _outcome(each: _IntentObject, ledger: Ledger, fleet: Fleet) -> _IntentOutcom
     return _IntentOutcome(intent, outcome, row, is_gone)
 
 
-async def _read_object(intent_id: int, member: MemberCluster, intent: Intent, tell: TellFault) -> _IntentObject | None:
+async def _read_object(number: int, member: MemberCluster, intent: Intent, on_fault: OnFault) -> _IntentObject | None:
     try:
         async with asyncio.timeout(timing.PROMPT_S):
             live = await member.find(intent.gvk, intent.identity.namespace, intent.identity.name)
     except KindNotServed:
         if await _is_served(member, intent):
             return None
-        return _IntentObject(intent_id=intent_id, intent=intent, live=None, is_seen=False)
+        return _IntentObject(intent_id=number, intent=intent, live=None, is_seen=False)
     except (MemberClusterError, TimeoutError):
         return None  # Later, when the cluster answers.
     except Exception as error:
-        tell(intent, error)
+        on_fault(intent, error)
         return None
-    return _IntentObject(intent_id=intent_id, intent=intent, live=live)
+    return _IntentObject(intent_id=number, intent=intent, live=live)
 
 
 async def _is_served(member: MemberCluster, intent: Intent) -> bool:

@@ -114,7 +114,7 @@ def need_of(model: ViewModel, key: NeedKey, copies: Sequence[tuple[str, Identity
         cluster=cluster if len(clusters) == 1 else None,
         resource=model.resource(cluster, identity) if len(identities) == 1 else None,
         count=len(copies),
-        since=min(filter(None, (_since(model, key, *copy) for copy in copies[:_LOOKED_UP])), default=None),
+        since=min(filter(None, (_since(model, key, *copy) for copy in copies[:_COPIES_MAX])), default=None),
         who=model.text(who) if who else None,
         revision=cause.revision or None,
         where=cause.source or None,
@@ -123,7 +123,7 @@ def need_of(model: ViewModel, key: NeedKey, copies: Sequence[tuple[str, Identity
     )
 
 
-_LOOKED_UP: Final = 1000
+_COPIES_MAX: Final = 1000
 """Of so many copies it is looked up since when."""
 
 

@@ -27,7 +27,7 @@ from reconciler.store.oci.registry_client import registry_access
 _NEWEST: Final = "refs/fleet/newest"
 _SIGNED: Final = "refs/fleet/signed"
 TOTAL_S: Final = 1800.0
-_LOOK_S: Final = 0.1
+_CHECK_S: Final = 0.1
 _LISTED_MAX: Final = 3
 
 
@@ -80,7 +80,7 @@ async def _until(stop: threading.Event, pulling: Any) -> tuple[str, Artifact | N
     task = asyncio.ensure_future(pulling)
     deadline_s = time.monotonic() + TOTAL_S
     while not task.done() and not stop.is_set() and time.monotonic() < deadline_s:
-        await asyncio.wait({task}, timeout=_LOOK_S)
+        await asyncio.wait({task}, timeout=_CHECK_S)
     if task.done():
         result: tuple[str, Artifact | None] = task.result()
         return result

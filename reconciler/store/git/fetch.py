@@ -23,8 +23,8 @@ from reconciler.store.git.remote_git import FetchSession, FetchTimeouts, Remote,
 from reconciler.store.git.repository import FAULTS, peeled, using_repository
 from reconciler.store.git.url import GitUrl, access_from, choose
 
-_TOLD_S: Final = 1.0
-_LOOK_S: Final = 0.05
+_REPORT_S: Final = 1.0
+_CHECK_S: Final = 0.05
 _STALE_S: Final = 60.0
 """A lock of a reference is held for milliseconds."""
 _UNFINISHED: Final = ("pack_git2_*", "tmp_*", ".tmp-*", "*.keep")
@@ -47,9 +47,9 @@ def locked(folder: Path, tell: Callable[[str], None], stop: threading.Event) -> 
             with contextlib.suppress(BlockingIOError):
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
-            if stop.wait(_LOOK_S):
+            if stop.wait(_CHECK_S):
                 raise StoreError("the fetch was stopped")
-            if time.monotonic() - told_s >= _TOLD_S:
+            if time.monotonic() - told_s >= _REPORT_S:
                 told_s = time.monotonic()
                 written = os.pread(descriptor, 20, 0)
                 who = f"process {int(written)}" if written.isdigit() and int(written) else "another process"

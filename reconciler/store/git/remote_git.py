@@ -28,7 +28,7 @@ _CPU_S: Final = 6 * 3600
 _PACK_BYTES: Final = 8 * 2**30
 _STEP_BYTES: Final = 16 * 1024
 """The least amount that counts as progress: a server that sends a byte now and then is a silent one."""
-_TELL_S: Final = 1.0
+_REPORT_S: Final = 1.0
 _LOG_BYTES: Final = 8 * 1024
 
 _SETTINGS: Final[tuple[str, ...]] = (
@@ -95,8 +95,8 @@ class FetchProgress:
     _UNITS: Final[Mapping[bytes, int]] = {b"bytes": 1, b"KiB": 2**10, b"MiB": 2**20, b"GiB": 2**30}
 
     def __init__(self, tell: Callable[[str], None]) -> None:
-        self._tell = tell
-        self._told_s = -_TELL_S
+        self._report = tell
+        self._reported_s = -_REPORT_S
         self._received_bytes = 0.0
         self._moved: object = None
 
@@ -108,9 +108,9 @@ class FetchProgress:
         if moved == self._moved:
             return False
         self._moved = moved
-        if time.monotonic() - self._told_s >= _TELL_S:
-            self._told_s = time.monotonic()
-            self._tell(f"{self._received_bytes / 1e6:.1f} MB have come")
+        if time.monotonic() - self._reported_s >= _REPORT_S:
+            self._reported_s = time.monotonic()
+            self._report(f"{self._received_bytes / 1e6:.1f} MB have come")
         return True
 
 
@@ -144,7 +144,7 @@ class Remote:
         """
         self._url, self._clone, self._access = url, clone, access
         self._git, self._ssh = programs
-        self._session, self._home, self._tell = session, session.home, tell
+        self._session, self._home, self._report = session, session.home, tell
         self._until_s = time.monotonic() + session.patience.total_s
         self._address = url.address
         # The only file of configuration that the other side of a file:// URL reads, too: whoever owns the repository.
@@ -192,7 +192,7 @@ class Remote:
 
     def bring(self, specs: Iterable[str]) -> None:
         """Write references of the server, with their history, into the clone. StoreError: it failed, or left one."""
-        self._tell("0.0 MB have come")
+        self._report("0.0 MB have come")
         options = ("--progress", "--no-tags", "--no-recurse-submodules", "--refmap=")
         ran = self._run("-c", "http.followRedirects=false", "fetch", *options, "--", self._address, *specs)
         if re.search(rb"(?m)^warning: rejected \S+ because shallow roots", ran.error):
@@ -245,7 +245,7 @@ class Remote:
         return run(
             command,
             limits,
-            hear=FetchProgress(self._tell).has_moved,
+            hear=FetchProgress(self._report).has_moved,
             stop=self._session.stop,
             held=[self._session.lock],
         )

@@ -120,9 +120,9 @@ class RegistryClient:
         scheme = "http" if url.host in LOOPBACK else "https"
         self._base = f"{scheme}://{'registry-1.docker.io' if place == _HUB else place}"
         self._name = url.path.strip("/")
-        self._session, self._access, self._tell = session, access, tell
+        self._session, self._access, self._report = session, access, tell
         self._authorization = ""
-        self._come_bytes = 0
+        self._received_bytes = 0
 
     async def digest(self, tag: str) -> str:
         """Return the 64 hex digits of the manifest that a tag names now."""
@@ -245,8 +245,8 @@ class RegistryClient:
                 body = bytearray()
                 while method != "HEAD" and (part := await response.content.readany()):
                     body += part
-                    self._come_bytes += len(part)
-                    self._tell(f"{self._come_bytes / 1e6:.1f} MB have come")
+                    self._received_bytes += len(part)
+                    self._report(f"{self._received_bytes / 1e6:.1f} MB have come")
                     if len(body) > bytes_max:
                         raise StoreError(f"{host} answers with more than {bytes_max:,} bytes where so many are allowed")
                 headers = {name.lower(): value for name, value in response.headers.items()}

@@ -23,7 +23,7 @@ from reconciler.api.ledger import Event, EventKind
 from reconciler.journal import Journal
 from reconciler.notify import webhook
 from reconciler.notify.post import TIMEOUT_S, Deliveries, Poster, addresses, pause_s
-from reconciler.notify.webhook import LOOK_S, TOO_OLD_S, Webhook, WebhookOptions
+from reconciler.notify.webhook import CHECK_S, TOO_OLD_S, Webhook, WebhookOptions
 from tests.fakes.clocks import TestClock
 from tests.fakes.scripted_server import CUT, HANG, ScriptedServer, reply
 from tests.fakes.waiting import until
@@ -79,7 +79,7 @@ async def scene(folder: Path, *script: bytes, secret: str = "") -> AsyncIterator
 async def test_what_happens_is_told_in_order_and_once(tmp_path: Path) -> None:
     async with scene(tmp_path) as it:
         it.happens("a", "b", "c")
-        assert await it.webhook.step() == LOOK_S
+        assert await it.webhook.step() == CHECK_S
         it.happens("d")
         await it.webhook.step()
         await it.webhook.step()
@@ -164,7 +164,7 @@ async def test_it_waits_as_long_as_it_is_asked_to_within_bounds(tmp_path: Path) 
         it.happens("a")
         assert await it.webhook.step() == 30
         assert await it.webhook.step() == 3600
-        assert await it.webhook.step() == LOOK_S
+        assert await it.webhook.step() == CHECK_S
 
 
 async def test_a_receiver_that_is_gone_for_good_is_told_nothing_until_the_next_start(tmp_path: Path) -> None:
@@ -202,7 +202,7 @@ async def test_what_history_has_dropped_is_counted(tmp_path: Path) -> None:
         for _ in range(50):
             it.happens(*map(str, range(10)))
         sent = 0
-        while await it.webhook.step() != LOOK_S:
+        while await it.webhook.step() != CHECK_S:
             sent += 1
         assert it.told.delivered + it.told.dropped == 500
         assert 100 <= it.told.delivered < 120

@@ -30,7 +30,7 @@ from reconciler.observations import (
     memory_of,
     pinned,
     run_of,
-    with_rest,
+    with_copy_at_rest,
 )
 from tests.yaml_text import load_yaml
 
@@ -103,12 +103,12 @@ def test_what_is_remembered_ends_with_the_object_and_never_exceeds_what_is_assig
 
 def test_what_a_copy_at_rest_is_recorded_with() -> None:
     row = row_of(established=3)
-    sick = with_rest(row, CopyAtRest(uid="u", replicas=5, is_available=False))
+    sick = with_copy_at_rest(row, CopyAtRest(uid="u", replicas=5, is_available=False))
     assert (sick.established, sick.base) == (3, 5)
-    well = with_rest(sick, CopyAtRest(uid="u", replicas=5, is_available=True))
+    well = with_copy_at_rest(sick, CopyAtRest(uid="u", replicas=5, is_available=True))
     assert (well.established, well.base) == (5, None)
-    assert with_rest(row, CopyAtRest(uid="v", replicas=5, is_available=True)) == row
-    assert with_rest(row_of(replicas=4), CopyAtRest(uid="u", replicas=5, is_available=False)).base == 4
+    assert with_copy_at_rest(row, CopyAtRest(uid="v", replicas=5, is_available=True)) == row
+    assert with_copy_at_rest(row_of(replicas=4), CopyAtRest(uid="u", replicas=5, is_available=False)).base == 4
 
 
 @given(target=placements, old=placements, ready=st.sets(clusters))

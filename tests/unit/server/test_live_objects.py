@@ -129,7 +129,7 @@ async def test_many_readers_of_one_object_cost_one_look_and_a_moment_later_anoth
 
 
 async def test_a_silent_cluster_says_so_and_holds_up_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live_objects, "LOOK_S", 0.05)
+    monkeypatch.setattr(live_objects, "READ_S", 0.05)
 
     class Silent(Member):
         async def get(self, gvk: GVK, namespace: str, name: str) -> LiveObject:
