@@ -134,8 +134,7 @@ def _recorded_rollouts(journal: Path | None) -> Sequence[Mapping[str, Any]]:
         return ()
     try:
         with Journal.open(journal, read_only=True) as opened:
-            rollouts: Sequence[Mapping[str, Any]] = (opened.state() or {}).get("rollouts", ())
-            return rollouts
+            return [*(opened.state() or {}).get("rollouts", ())]
     except JournalError as error:
         remark(f"where the rollouts stand is not known: {error}")
         return ()

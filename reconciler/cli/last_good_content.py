@@ -10,6 +10,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from reconciler.api.fleet import Fleet, Snapshot
 from reconciler.api.rollouts import Ancestry
 from reconciler.cli.cluster_access import journal_for
@@ -17,7 +19,7 @@ from reconciler.cli.printing import remark
 from reconciler.cli.store_reading import cache_folder, local_copy
 from reconciler.controller.rollouts.rollout_inputs import RevisionsInForce
 from reconciler.errors import StoreError
-from reconciler.fleet import ParsedFile
+from reconciler.fleet import LAST_GOOD, ParsedFile, memo_key, parse_file
 from reconciler.store.directory import DirectoryPast, StorePast
 from reconciler.store.git.url import GitUrl, is_git_url, parse_git_url
 from reconciler.store.location import StoreLocation
@@ -37,23 +39,23 @@ class LastGood:
         self._to_save: tuple[StoreCopy, Snapshot, Mapping[str, str]] | None = None
 
     def in_force(
-        self, fleet: Fleet, snapshot: Snapshot, files: Mapping[str, ParsedFile], store: str, *, as_directory: bool
-    ) -> Fleet:
-        """Return the fleet with last good content of broken or lost files. `files`: each content, by `memo_key`."""
+        self, fleet: Fleet, snapshot: Snapshot, files: dict[str, ParsedFile], store: str, *, as_directory: bool
+    ) -> tuple[Fleet, Snapshot]:
+        """Return both with the last good content of broken or lost files. `files`: gets each content, by `memo_key`."""
         if is_git_url(store) and cache_folder() is None:
-            return fleet
+            return fleet, snapshot
         past: StorePast | None
         location, is_files = local_copy(store, as_directory=as_directory), snapshot.revision.startswith("dir:")
         if location.repository is None:
             past = self._copied(location, fleet)
         elif is_files and not (fleet.frozen or snapshot.problems):
-            return fleet  # Most of all that people compare: nothing is imported for it.
+            return fleet, snapshot  # Most of all that people compare: nothing is imported for it.
         else:
             from reconciler.store.git.git_past import GitPast, WorkTreePast
 
             past = (WorkTreePast if is_files else GitPast)(location.repository, location.subdir)
         if past is None:
-            return fleet
+            return fleet, snapshot
         blobs: Mapping[str, str] = {file.path: file.blob for file in snapshot.files}
         is_whole = not fleet.frozen and not past.earlier(snapshot.revision, blobs.keys(), ()).good
         if not is_whole or past.good_blobs(snapshot.revision, ()):
@@ -62,7 +64,11 @@ class LastGood:
             store_in_force = StoreInForce({}, past, parsed=files, is_followed=False)
             fleet, blobs = store_in_force.parse(snapshot), store_in_force.good_blobs
         self._to_save = (self._copy, snapshot, blobs) if self._copy is not None else None
-        return fleet
+        older = (problem.source.path for problem in fleet.problems if problem.code == LAST_GOOD)
+        good = [file for path in older if (file := past.read_blob(path, blobs.get(path, ""))) is not None]
+        files |= {memo_key(file): parse_file(file) for file in good}
+        in_force = {file.path: file for file in (*snapshot.files, *good)}
+        return fleet, replace(snapshot, files=tuple(in_force.values())) if good else snapshot
 
     def save(self, *, is_applied: bool) -> None:
         """Save the applied content of a directory for the next run. A failure to save is printed to stderr."""

@@ -13,7 +13,7 @@ from reconciler.api.plan import MISSING, Direction, Plan, SettingChange
 from reconciler.api.problem import Problem, Source, with_problems
 from reconciler.api.refs import DIGEST
 from reconciler.cli.store_reading import fetched
-from reconciler.fleet import LAST_GOOD, ParsedFile, memo_key
+from reconciler.fleet import ParsedFile, memo_key
 from reconciler.hydration import is_below
 from reconciler.incremental import changed_keys
 from reconciler.lint import content_changes, held_settings, repository_effect, setting_changes, steering_files
@@ -35,16 +35,9 @@ def with_settings(
     health: HealthWords,
 ) -> Plan:
     """Return the plan with changed settings, held loosened ones, and promotions. Raises StoreError."""
-    # Files that are not there to be read stay in force as they were.
-    absent = {problem.source.path for problem in fleets[1].problems if problem.code == LAST_GOOD}
-    absent -= {file.path for file in sides[1].files}
     # The files by `memo_key` that have settings and are no input of a Render.
     old, new = (
-        steering_files(
-            (file, known)
-            for file in side.files
-            if (known := parsed.get(memo_key(file))) is not None and file.path not in absent
-        )
+        steering_files((file, known) for file in side.files if (known := parsed.get(memo_key(file))) is not None)
         for side in sides
     )
     differing = old.keys() ^ new.keys()
@@ -141,15 +134,17 @@ def _promoted(
 
 
 def _with_data(store: str, side: Snapshot, files: Mapping[str, StoreFile]) -> list[StoreFile]:
-    """Return files of a side by their `memo_key`, read again unless all have their data, as files that lie have."""
-    if all(file.data for file in files.values()):
-        return [*files.values()]
-    known = {memo_key(file) for file in side.files} - files.keys()
+    """Return files of a side by their `memo_key`, read again unless they have data, as files of work trees have."""
+    lacking = {key for key, file in files.items() if not file.data}
+    held = [file for key, file in files.items() if key not in lacking]
+    if not lacking:
+        return held
+    known = {memo_key(file) for file in side.files} - lacking
     if is_git_url(store):
         again = fetched(store, side.revision, known, as_read, as_directory=False)
     else:
         again = open_store(locate_store(store), rev=side.revision, known=known, take=as_read)
-    return [file for file in again.files if memo_key(file) in files]
+    return [*held, *(file for file in again.files if memo_key(file) in lacking)]
 
 
 def _authors(

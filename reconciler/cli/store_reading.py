@@ -63,7 +63,7 @@ def read_fleet(
     `as_files`: read a work tree as it lies; `as_directory`: leave Git out. `is_settled`: refuse HEAD amid a rebase or
     the like. `may_be_empty`: print nothing if there is no document. `with_locks`: report outdated or edited outputs of
     renders. `parsed`: files of other revisions, to which those of this one are added. `last_good`: finds the active
-    content of unreadable files; None: these are frozen. `snapshots`: gets what was read, without data of parsed files.
+    content of unreadable files; None: these are frozen. `snapshots`: gets the files in force; parsed ones have no data.
     Raises StoreError: the store cannot be read as a whole.
     """
     with bulk_load():
@@ -79,14 +79,14 @@ def read_fleet(
             return open_store(location, rev=rev, as_files=as_files, is_settled=is_settled, known=known, take=take)
 
         snapshot = read(()) if cache is None else _with_cache(read, cache, parsed_files)
-        if snapshots is not None:
-            snapshots.append(snapshot)
         keys = list(map(memo_key, snapshot.files))
         files = {key: parsed_files[key] for key in keys if key in parsed_files}
         is_known = len(files) == len(keys) and not take.count
         fleet = parse(snapshot, files)
         if last_good is not None:
-            fleet = last_good.in_force(fleet, snapshot, files, store, as_directory=as_directory)
+            fleet, snapshot = last_good.in_force(fleet, snapshot, files, store, as_directory=as_directory)
+        if snapshots is not None:
+            snapshots.append(snapshot)
         parsed_files |= files
         if cache is not None and not is_known:
             cache.save(parsed_files)
@@ -96,25 +96,22 @@ def read_fleet(
         location = locate_store(store, as_directory=as_directory) if not is_url else None
         is_partial = location is not None and snapshot.revision.startswith("dir:") and is_sparse(location)
         is_empty = not (may_be_empty or fleet.settings.name or any(held))
-        _hint(f"{full_name(store)} at {rev}" if rev else full_name(store), is_empty=is_empty, is_sparse=is_partial)
+        where = f"{full_name(store)} at {rev}" if rev else full_name(store)
+        if is_empty:
+            remark(
+                f"no documents found in {where}: a document stands in a file that ends with .yaml, .yml or .json, "
+                "outside of hidden folders; 'reconciler init' begins a store"
+            )
+        if is_partial:
+            remark(
+                f"{where} is a sparse checkout: what is not checked out counts as deleted here; "
+                "'git sparse-checkout disable' brings it, and --rev HEAD reads the commit"
+            )
         # Files of a work tree count as having a revision before they are committed.
         if fleet.rollouts and location is not None and location.repository is None:
             refused = refused_without_revisions(fleet.rollouts)
             return replace(fleet, problems=tuple(sorted({*fleet.problems, *refused})))
         return fleet
-
-
-def _hint(where: str, *, is_empty: bool, is_sparse: bool) -> None:
-    if is_empty:
-        remark(
-            f"no documents found in {where}: a document stands in a file that ends with .yaml, .yml or .json, "
-            "outside of hidden folders; 'reconciler init' begins a store"
-        )
-    if is_sparse:
-        remark(
-            f"{where} is a sparse checkout: what is not checked out counts as deleted here; "
-            "'git sparse-checkout disable' brings it, and --rev HEAD reads the commit"
-        )
 
 
 def read_location(location: StoreLocation, rev: str | None) -> tuple[Snapshot, Fleet]:

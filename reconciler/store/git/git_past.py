@@ -179,6 +179,10 @@ class WorkTreePast(StorePast):
         self._repository = repository
         self._subdir = subdir
 
+    def read_blob(self, path: str, blob: str) -> StoreFile | None:
+        """The content of a commit that is in force in place of a file."""
+        return GitPast(self._repository, self._subdir).read_blob(path, blob)
+
     def earlier(self, revision: str, paths: Collection[str], broken: Collection[str]) -> Earlier:
         """Return the content of HEAD and the commits before it, also in place of what something else bars now."""
         with suppress(StoreError, RevisionNotFound), GitStore(self._repository) as store:

@@ -134,6 +134,23 @@ def test_revisions_are_compared_by_what_is_in_force(tmp_path: Path, fleet: Backg
     assert scene.changes("--base", "HEAD~1") == {("update", "other")}
 
 
+def test_settings_of_a_refused_document_are_neither_changed_nor_held(tmp_path: Path, fleet: BackgroundFleet) -> None:
+    scene = Scene(tmp_path, fleet, "commit")
+    clusters, good = scene.store / "clusters.yaml", (scene.store / "clusters.yaml").read_text()
+    clusters.write_text(good.replace("kind: Cluster", "kind: cluster"))
+    scene.commit()
+    refused = scene.run("diff", "--base", "HEAD^", "--head", "HEAD")
+    assert "has no kind cluster" in refused.out
+    assert "Settings that change" not in refused.out
+    assert "spec.review.confirm" not in refused.out
+    # The fix is compared with what is in force, and not with the refused text.
+    clusters.write_text(good.replace("name: m1", "name: m3"))
+    scene.commit()
+    fixed = scene.run("diff", "--base", "HEAD^", "--head", "HEAD").out
+    assert "cluster m1 leaves the fleet" in fixed
+    assert "cluster m2" not in fixed
+
+
 def test_explain_tells_what_is_in_force(scene: Scene) -> None:
     (scene.store / "app.yaml").write_text(POINTER)
     scene.commit()
