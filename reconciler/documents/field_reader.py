@@ -108,7 +108,7 @@ class Fields:
         for key, value in body.items():
             field = shape.by_spelling.get(key)
             if field is None:
-                report.error("unknown-field", _unknown(report, shape, key), *steps, key)
+                report.error("unknown-field", _unknown(report, shape, key, value), *steps, key)
             elif value is None and field.type is not FieldType.ANY:
                 continue  # null in a manifest is an absent field, as for kubectl
             elif field.name in self._mentioned:
@@ -284,11 +284,9 @@ def _misfit(expected: FieldType, value: Json) -> tuple[str, str]:
         return _misfit_of_items((f"item {index}", item) for index, item in items)
     if expected is FieldType.MAP:
         return _misfit_of_items(value.items()) if isinstance(value, Mapping) else (f"is {_type_of(value)}", "")
-    if isinstance(value, bool):
-        fits = expected in (FieldType.FLAG, FieldType.ANY)
-    else:
-        fits = isinstance(value, _PYTHON_TYPES[expected])
-    if expected is FieldType.INTEGER and is_number(value):
+    types = (FieldType.FLAG, FieldType.ANY)
+    fits = expected in types if isinstance(value, bool) else isinstance(value, _PYTHON_TYPES[expected])
+    if value in ("true", "false") if expected is FieldType.FLAG else expected is FieldType.INTEGER and is_number(value):
         return "is a string", "; take the quotes away"
     return ("", "") if fits else (f"is {_type_of(value)}", _quote_tip(expected, value))
 
@@ -323,7 +321,7 @@ def _type_of(value: Json) -> str:
     return type_name(value).replace("a mapping", "an object")
 
 
-def _unknown(report: Findings, here: Shape, key: str) -> str:
+def _unknown(report: Findings, here: Shape, key: str, value: Json) -> str:
     """Return the message about a field that is not in the shape: a close spelling, or the place where it belongs."""
     if report.is_full:
         return f"unknown field {key}"
@@ -331,6 +329,6 @@ def _unknown(report: Findings, here: Shape, key: str) -> str:
     if close:
         return f"unknown field {key}; did you mean {close[0]}?"
     place = places_in(report.root).get(key) if report.root is not None else None
-    if place is not None:
-        return f"unknown field {key} here; it belongs at {place}: check the indentation"
+    if place is not None and not _misfit(place[1].type, value)[0]:
+        return f"unknown field {key} here; it belongs at {place[0]}: check the indentation"
     return f"unknown field {key}; known here: {', '.join(sorted(field.name for field in here.fields))}"

@@ -128,12 +128,12 @@ def walk(root: Shape, prefix: str = "") -> Iterator[tuple[str, Field]]:
 
 
 @cache
-def places_in(root: Shape) -> Mapping[str, str]:
+def places_in(root: Shape) -> Mapping[str, tuple[str, Field]]:
     """Return the first path, in their order, of each spelling of a field below a shape."""
-    places: dict[str, str] = {}
+    places: dict[str, tuple[str, Field]] = {}
     for path, field in sorted(walk(root), key=itemgetter(0)):
         for spelling in (field.name, *field.spellings):
-            places.setdefault(spelling, path)
+            places.setdefault(spelling, (path, field))
     return places
 
 

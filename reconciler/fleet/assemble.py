@@ -259,7 +259,7 @@ def _assemble(revision: str, collected: _Collected, files: list[ParsedFile]) -> 
         what = f"{number} documents were" if number > 1 else "1 document was"
         message = f"{what} skipped: Helm and kustomize files, and what has neither apiVersion nor kind"
         if not renders and any(source.path.rpartition("/")[2] in _RENDERED for source in collected.skipped):
-            message += "; 'reconciler hydrate' renders charts and kustomizations"
+            message += "; 'reconciler hydrate' renders these; list folders with patches in .reconcilerignore"
         collected.problems.append(hint(min(collected.skipped), "", "documents-skipped", message))
     return Fleet(
         revision=revision,

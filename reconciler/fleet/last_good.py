@@ -191,7 +191,7 @@ def without_later_twins(
                 continue  # It moved into this file, which is broken.
             kind, value = key if isinstance(key, tuple) else ("", "the document of kind Fleet")
             name = f"{kind.removesuffix('s')} {value}" if isinstance(value, str) and kind else str(value)
-            message = f"{name} is also in {_keys(first[key])[key]}, which said so before and counts; keep one of them"
+            message = f"{name} is also in {_keys(first[key])[key]}, which had it first and stays; keep one of them"
             problems.append(Problem(source=source, code="duplicate-identity", message=message))
         if later:
             frozen = (*file.frozen, FrozenReach(source=Source(path)))

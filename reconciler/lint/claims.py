@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Final
 
 from reconciler.api.content import Json
@@ -59,44 +59,42 @@ def _unread(fleet: Fleet) -> Iterator[FrozenReach]:
     return (reach for reach in fleet.frozen if reach.policy is None)
 
 
-def idle_selectors(
-    fleet: Fleet, policy: PropagationPolicy | OverridePolicy, selecting: Collection[int]
-) -> Iterator[tuple[int, ResourceSelector]]:
-    """Yield the selectors of a policy that select nothing, by index. `selecting`: those that select something."""
-    for index, selector in enumerate(policy.selectors):
-        # A selector for another namespace was warned of when it was parsed.
-        is_elsewhere = policy.ref.namespace and selector.namespace not in ("", policy.ref.namespace)
-        if index not in selecting and not is_elsewhere and not _may_be_unread(fleet, policy.ref, selector):
-            yield index, selector
-
-
 _CLUSTER_SCOPED = frozenset({"Namespace", "PersistentVolume", "StorageClass", "CustomResourceDefinition"})
 _OVERLAPS_SHOWN = 3
 
 
-def lint_selectors(fleet: Fleet, claims: Claims) -> Iterator[Problem]:
-    """A warning for each propagation selector that selects no template of the store."""
+def lint_selectors(
+    fleet: Fleet,
+    policies: Iterable[PropagationPolicy | OverridePolicy],
+    selecting: Mapping[PolicyRef, Collection[int]],
+    code: str,
+) -> Iterator[Problem]:
+    """A warning for each selector that selects no template of the store. `selecting`: indexes of those that do."""
     by_kind: dict[str, list[Template]] = {}
     for identity, template in sorted(fleet.templates.items()):
         if not is_never_distributed(template.gvk, identity, is_admitted=template.is_admitted):
             by_kind.setdefault(identity.kind, []).append(template)
-    for policy in fleet.propagation:
-        selecting = claims.selecting.get(policy.ref, frozenset())
-        for index, selector in idle_selectors(fleet, policy, selecting):
-            message = _selects_nothing(by_kind.get(selector.kind, ()), policy.ref, selector)
-            yield warning(selector.source, f"spec.resourceSelectors[{index}]", "selector-matches-nothing", message)
+    for policy in policies:
+        for index, selector in enumerate(policy.selectors):
+            # A selector for another namespace was warned of when it was parsed.
+            is_elsewhere = policy.ref.namespace and selector.namespace not in ("", policy.ref.namespace)
+            is_idle = index not in selecting.get(policy.ref, ()) and not is_elsewhere
+            if is_idle and not _may_be_unread(fleet, policy.ref, selector):
+                message = _selects_nothing(by_kind.get(selector.kind, []), policy.ref, selector)
+                yield warning(selector.source, f"spec.resourceSelectors[{index}]", code, message)
 
 
-def _selects_nothing(of_kind: Iterable[Template], ref: PolicyRef, selector: ResourceSelector) -> str:
+def _selects_nothing(of_kind: Collection[Template], ref: PolicyRef, selector: ResourceSelector) -> str:
     named = f" {selector.name}" if selector.name else ""
-    place = f" in {selector.namespace}" if selector.namespace else ""
+    namespace = selector.namespace or ref.namespace
+    place = f" in {namespace}" if namespace else ""
     labels = " by label" if selector.labels is not None and not selector.name else ""
     what = f"{selector.api_version} {selector.kind}{named}{labels}{place}"
     if ref.namespace and selector.kind in _CLUSTER_SCOPED:
         return f"{what} selects nothing: a {selector.kind} has no namespace; write a Cluster{ref.kind} for it"
     for template in of_kind:
         identity = template.identity
-        in_place = selector.namespace in ("", identity.namespace)
+        in_place = namespace in ("", identity.namespace)
         is_named = selector.name in ("", identity.name)
         if in_place and is_named and template.gvk.api_version != selector.api_version:
             return (
@@ -105,7 +103,10 @@ def _selects_nothing(of_kind: Iterable[Template], ref: PolicyRef, selector: Reso
             )
         if is_named and selector.name and not in_place:
             return f"{what} selects nothing: there is {identity}, in another namespace; check the namespace"
-    return f"{what} selects nothing in this store; check apiVersion, kind, name and labels, or take it out"
+    names = [one.identity.name for one in of_kind if namespace in ("", one.identity.namespace)]
+    close = difflib.get_close_matches(selector.name, names, n=1)
+    tip = f"did you mean {close[0]}?" if close else "check apiVersion, kind, name and labels, or take it out"
+    return f"{what} selects nothing in this store; {tip}"
 
 
 _ARGOCD: Final = ("Argo CD", "--from-argocd")
@@ -156,14 +157,14 @@ def lint_unclaimed(fleet: Fleet, claims: Claims, carried: Collection[object]) ->
 
 
 def _perhaps_claimed(fleet: Fleet) -> Callable[[Identity], bool]:
-    """Return the test of an object that is broken itself, or that an unreadable policy may claim."""
+    """Return the test of an object that an unreadable policy may claim, or a broken workload may refer to."""
     reaches = list(_unread(fleet))
     if any(reach.everything for reach in reaches):
         return lambda _: True
-    broken = {identity for reach in reaches for identity in reach.identities}
-    namespaces = {reach.namespace for reach in reaches if reach.namespace}
+    broken = {identity.namespace for reach in reaches for identity in reach.identities}
     policies = {reach.policy.namespace for reach in fleet.frozen if reach.policy is not None}
-    return lambda one: one in broken or one.namespace in namespaces | policies or "" in policies
+    namespaces = broken | policies | {reach.namespace for reach in reaches if reach.namespace}
+    return lambda one: one.namespace in namespaces or "" in policies
 
 
 def lint_overlaps(fleet: Fleet, claims: Claims) -> Iterator[Problem]:

@@ -12,7 +12,7 @@ from typing import Final
 from reconciler.api.content import Json, JsonObject, dig
 from reconciler.api.fleet import Fleet
 from reconciler.api.policies import ClusterAffinity
-from reconciler.api.problem import NOWHERE, Problem, Severity, warning
+from reconciler.api.problem import NOWHERE, Problem, Severity, Source, warning
 from reconciler.api.refs import Identity
 from reconciler.api.rollout_progress import Staging
 from reconciler.containment import internal_error, try_call
@@ -52,34 +52,30 @@ def lint_clusters(fleet: Fleet) -> Iterator[Problem]:
         yield Problem(source=fleet.settings.source, code="no-clusters", message=message)
     ha = fleet.settings.ha
     if ha is not None and ha.cluster not in fleet.clusters:
-        near = difflib.get_close_matches(ha.cluster, fleet.clusters, 1)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        message = f"no document declares the cluster {ha.cluster}, so nobody can lead{hint}"
+        message = f"nobody can lead: {_unknown(fleet, ha.cluster)}"
         yield Problem(source=ha.source, path="spec.ha.cluster", code="lease-cluster-unknown", message=message)
     for path, affinity in _all_affinities(fleet):
-        yield from _in_list(fleet, affinity, f"{path}.clusterNames", affinity.cluster_names)
-        yield from _in_list(fleet, affinity, f"{path}.exclude", affinity.exclude)
+        yield from _in_list(fleet, affinity.source, f"{path}.clusterNames", affinity.cluster_names)
+        yield from _in_list(fleet, affinity.source, f"{path}.exclude", affinity.exclude)
         for name in sorted(set(affinity.cluster_names) & set(affinity.exclude)):
             message = f"{name} is both included and excluded, so it is excluded; keep one of the two"
             yield warning(affinity.source, path, "cluster-included-and-excluded", message)
     for policy in fleet.propagation:
-        for name in policy.suspension.clusters:
-            if fleet.clusters and name not in fleet.clusters:
-                path = "spec.suspension.dispatchingOnClusters.clusterNames"
-                yield warning(policy.suspension_source, path, "cluster-unknown", _unknown(fleet, name))
+        path = "spec.suspension.dispatchingOnClusters.clusterNames"
+        yield from _in_list(fleet, policy.suspension_source, path, policy.suspension.clusters)
 
 
-def _in_list(fleet: Fleet, affinity: ClusterAffinity, path: str, names: tuple[str, ...]) -> Iterator[Problem]:
+def _in_list(fleet: Fleet, source: Source, path: str, names: Iterable[str]) -> Iterator[Problem]:
     for name, count in sorted(Counter(names).items()):
         if count > 1:
             message = f"{name} stands {count} times in one list; once is enough"
-            yield warning(affinity.source, path, "cluster-repeated", message)
+            yield warning(source, path, "cluster-repeated", message)
     unknown = sorted(set(names) - fleet.clusters.keys()) if fleet.clusters else []
     for name in unknown[:_UNKNOWN_MAX]:
-        yield warning(affinity.source, path, "cluster-unknown", _unknown(fleet, name))
+        yield warning(source, path, "cluster-unknown", _unknown(fleet, name))
     if len(unknown) > _UNKNOWN_MAX:
         message = f"no Cluster document declares {len(unknown) - _UNKNOWN_MAX:,} more of the names in this list"
-        yield warning(affinity.source, path, "cluster-unknown", message)
+        yield warning(source, path, "cluster-unknown", message)
 
 
 def _unknown(fleet: Fleet, name: str) -> str:
@@ -104,7 +100,7 @@ def lint(
     staged = selection.problems
     checks: tuple[tuple[str, Callable[[], Iterable[Problem]]], ...] = (
         ("clusters", lambda: lint_clusters(fleet)),
-        ("selectors", lambda: lint_selectors(fleet, claims)),
+        ("selectors", lambda: lint_selectors(fleet, fleet.propagation, claims.selecting, "selector-matches-nothing")),
         ("unclaimed templates", lambda: lint_unclaimed(fleet, claims, carried)),
         ("overlaps", lambda: lint_overlaps(fleet, claims)),
         ("placements", lambda: lint_placement(fleet)),

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from itertools import chain
 from typing import Final
 
-from reconciler.api.content import Json, JsonObject
+from reconciler.api.content import Json
 from reconciler.api.fleet import Fleet
 from reconciler.api.policies import (
     ClusterAffinity,
@@ -25,7 +25,7 @@ from reconciler.api.problem import Problem, hint, warning
 from reconciler.api.refs import Identity, PolicyRef
 from reconciler.documents import pointer_tokens, resolve
 from reconciler.kinds.registry import Registry
-from reconciler.lint.claims import idle_selectors
+from reconciler.lint.claims import lint_selectors
 from reconciler.overrides import OverrideIndex, SelectedRule, apply_rules
 from reconciler.policy import Claims, PolicyIndex, matching_clusters
 from reconciler.scheduler import is_descheduled
@@ -97,7 +97,7 @@ def _static_weights(fleet: Fleet, policy: PropagationPolicy) -> Iterator[Problem
         matching = frozenset(matching_clusters(weight.target, clusters))
         weighed |= matching & candidates
         outside = sorted(matching - candidates)
-        if matching and not matching & candidates:
+        if matching and candidates and not matching & candidates:
             message = f"the weight is ignored: {', '.join(outside)} is outside the cluster affinity; add it there"
             path = f"{_WEIGHTS}.staticWeightList[{index}]"
             yield warning(weight.source, path, "weight-outside-affinity", message)
@@ -144,12 +144,9 @@ def lint_overrides(fleet: Fleet, claims: Claims, interpreters: Registry) -> Iter
     rules = [rule for policy in fleet.overrides for rule in policy.rules]
     added = [{"containers": one.value} for rule in rules for one in rule.overriders.plaintext]
     places = {policy.ref: candidate_clusters(fleet, policy) for policy in fleet.propagation}
+    yield from lint_selectors(fleet, fleet.overrides, selecting, "override-selects-nothing")
     for policy in fleet.overrides:
         yield from _itself(policy)
-        for index, selector in idle_selectors(fleet, policy, selecting.get(policy.ref, set())):
-            what = f"{selector.api_version} {selector.kind}" + (f" {selector.name}" if selector.name else "")
-            message = f"{what} selects nothing in this store; check apiVersion, kind, name and labels, or take it out"
-            yield warning(selector.source, f"spec.resourceSelectors[{index}]", "override-selects-nothing", message)
         identities = selected.get(policy.ref, set())
         if identities and any(rule.overriders.command or rule.overriders.args for rule in policy.rules):
             bodies = [*(fleet.templates[identity].body for identity in identities), *added]
@@ -254,7 +251,9 @@ def _idle(fleet: Fleet, interpreters: Registry) -> Iterator[Problem]:
                 overriders = chain(steps, ((f"plaintext[{number}]", patch) for number, patch in enumerate(patches)))
                 keys = {(rule.policy, rule.index, name): one for name, one in overriders}
                 for key, one in keys.items():
-                    dropped = isinstance(one, PatchOperation) and _is_dropped(one, applied.body, sent)
+                    tokens = pointer_tokens(one.path) or () if isinstance(one, PatchOperation) else ()
+                    # The body has the place, and what is sent of the body has not.
+                    dropped = [isinstance(resolve(side, tokens), str) for side in (applied.body, sent)] == [False, True]
                     # The replicas of a cluster are not those of the template.
                     is_count = isinstance(one, PatchOperation) and one.path.startswith(_COUNTS)
                     if applied.problems or is_count or (key in changed and not dropped):
@@ -273,12 +272,6 @@ def _idle(fleet: Fleet, interpreters: Registry) -> Iterator[Problem]:
 _COUNTS: Final = ("/spec/replicas", "/spec/parallelism", "/spec/completions")
 _DROPPED: Final = "clusters write this field, so that it is not sent; take it out"
 _SAME: Final = "it is so already; correct the value, or take it out"
-
-
-def _is_dropped(operation: PatchOperation, body: JsonObject | None, sent: JsonObject) -> bool:
-    """Return whether the place of an operation is in the body and not in what is sent of it."""
-    tokens = pointer_tokens(operation.path) or ()
-    return not isinstance(resolve(body, tokens), str) and isinstance(resolve(sent, tokens), str)
 
 
 def _why_idle(

@@ -201,6 +201,8 @@ def _mapping(node: Node, depth: int, notes: list[Note]) -> dict[str, Json]:
         if key in out:
             if merged is None or key not in merged:
                 tip = "a line --- begins a new document" if key in ("apiVersion", "kind") else "keep one of them"
+                if None in (out.get("metadata", key), out.get("spec", key)):
+                    tip = "indent what belongs to metadata and spec"
                 message = f"the key {key!r} is already in this mapping; {tip}"
                 raise YamlRefused("duplicate-key", message, line_of(key_node))
             merged.discard(key)

@@ -200,7 +200,7 @@ def surprise(text: str, *, is_key: bool) -> str:
     if text in _BOOLS and text.lower() not in ("true", "false"):
         return f'the key {text} is read as "{key_text(text)}"' if is_key else f"{text} is read as {key_text(text)}"
     if text[:1] in _TYPOGRAPHIC and not is_key:
-        return "typographic quotes are read as part of the text"
+        return "typographic quotes are part of the text: the quotes of YAML are ' and \""
     if text[:1] not in _NUMBER_START or is_key:
         return ""
     digits = text.lstrip("+-")

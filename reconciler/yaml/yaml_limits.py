@@ -133,10 +133,10 @@ def refused(error: YAMLError, data: bytes) -> YamlRefused:
         message = "a merge conflict is not resolved; keep one side of it, and take the markers out"
         return YamlRefused("yaml-syntax", message, data.count(b"\n", 0, conflict.start()) + 1)
     lines = data.decode("utf-8", errors="replace").splitlines()
-    remedy, mark = _remedy(str(error.problem), error.problem_mark, error.context_mark, lines)
+    remedy, line = _remedy(str(error.problem), error.problem_mark, error.context_mark, lines)
     context = f" {error.context}" if error.context else ""
     text = f"{error.problem}{context}" + (f"; {remedy}" if remedy else "")
-    return YamlRefused("yaml-syntax", text, mark.line + 1)
+    return YamlRefused("yaml-syntax", text, line + 1)
 
 
 def parts(data: bytes) -> list[tuple[int, bytes]]:
@@ -159,6 +159,8 @@ def parts(data: bytes) -> list[tuple[int, bytes]]:
 
 _CONFLICT: Final = regex(rb"^(?:<{7} |>{7} |\|{7} |={7}\r?$)", re.MULTILINE)
 _DASHES: Final = regex(r"\s*(?:- +)*")
+_NO_SPACE: Final = regex(r"\s*-[A-Za-z]")
+_COLON: Final = "write ':' and a space after the key"
 _MUST_BE_QUOTED: Final = "quote a value that begins with {}"
 
 _REMEDIES: Final = {
@@ -166,36 +168,43 @@ _REMEDIES: Final = {
     "expected node content": "a value is missing, or the bracket is not closed",
     "unknown escape character": "write each backslash twice, or use single quotes",
     "tab character": "indent with spaces",
+    "cannot start any token": "indent with spaces",
     "expected <document start>": "a line --- begins a new document",
 }
 """Remedies of errors at the place where libyaml stops, by a part of its message."""
 
 
-def _remedy(problem: str, mark: Mark, begun: Mark | None, lines: Sequence[str]) -> tuple[str, Mark]:
-    """Return what a person would change, empty if that is unknown, and where."""
+def _remedy(problem: str, mark: Mark, begun: Mark | None, lines: Sequence[str]) -> tuple[str, int]:
+    """Return what a person would change, empty if that is unknown, and in which line."""
     here = lines[mark.line] if mark.line < len(lines) else ""
-    at = here[mark.column : mark.column + 1]
     if any("{{" in line for line in lines[max(0, mark.line - 1) : mark.line + 1]):
-        return "render templates first ('reconciler hydrate'), and list them in .reconcilerignore", mark
-    if "cannot start any token" in problem:
-        return ("indent with spaces" if at == "\t" else _MUST_BE_QUOTED.format(at)), mark
+        return "render templates first ('reconciler hydrate'), and list them in .reconcilerignore", mark.line
+    if "cannot start any token" in problem and here[mark.column : mark.column + 1] != "\t":
+        return _MUST_BE_QUOTED.format(here[mark.column : mark.column + 1]), mark.line
     if "alphabetic or numeric character" in problem:
-        return _MUST_BE_QUOTED.format(here[: mark.column].rstrip()[-1:] or "* or &"), mark
+        return _MUST_BE_QUOTED.format(here[: mark.column].rstrip()[-1:] or "* or &"), mark.line
     for part, remedy in _REMEDIES.items():
         if part in problem:
-            return remedy, mark
-    if "could not find expected ':'" in problem and begun is not None:
-        if begun.line < len(lines) and not lines[begun.line].strip(" -"):
-            return "a line --- separates documents", begun
-        return "write ':' and a space after the key", begun
-    if "unexpected end of stream" in problem and begun is not None:
-        return "the quote that begins here is not closed", begun
-    if "',' or" in problem and begun is not None:
-        is_at_the_end = not any(line.strip() for line in lines[mark.line + 1 :]) and not here[mark.column + 1 :].strip()
-        return "a ',' is missing, or the bracket is not closed", begun if is_at_the_end else mark
+            return remedy, mark.line
+    for number in (mark.line, mark.line - 1, begun.line if begun is not None else mark.line):
+        near = "".join(lines[number : number + 1])
+        if "\xa0" in near or _NO_SPACE.match(near):
+            missing = "a list item needs a space after its dash"
+            return "write a space in place of the no-break space" if "\xa0" in near else missing, number
+    if begun is not None:
+        rest = "".join((here[mark.column + 1 :], *lines[mark.line + 1 :])).strip()
+        is_separator = begun.line < len(lines) and not lines[begun.line].strip(" -")
+        for part, remedy, line in (
+            ("could not find expected ':'", "a line --- separates documents" if is_separator else _COLON, begun.line),
+            ("unexpected end of stream", "the quote that begins here is not closed", begun.line),
+            ("',' or", "a ',' is missing, or the bracket is not closed", mark.line if rest else begun.line),
+        ):
+            if part in problem:
+                return remedy, line
     if "mapping values are not allowed" in problem and here[: mark.column].strip().count(": "):
-        return "quote the value: it holds a colon and a space", mark
-    return _levels(lines, mark.line), mark
+        return "quote the value: it holds a colon and a space", mark.line
+    tip = "check the indentation here and above" if "expected key" in problem else ""
+    return _levels(lines, mark.line) or tip, mark.line
 
 
 def _levels(lines: Sequence[str], number: int) -> str:
