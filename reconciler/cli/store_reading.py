@@ -8,6 +8,7 @@ import os
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -15,7 +16,7 @@ from msgspec.structs import replace
 
 from reconciler.api.clusters import Observations
 from reconciler.api.fleet import Fleet, Snapshot, StoreFile
-from reconciler.api.problem import Problem, with_problems
+from reconciler.api.problem import Problem, Severity, with_problems
 from reconciler.cli.printing import remark, run
 from reconciler.clock import SystemClock
 from reconciler.errors import ConfigurationError
@@ -216,15 +217,22 @@ def parse_cache_file(folder: Path, store: str) -> Path:
 def problems_of(fleet: Fleet) -> tuple[Problem, ...]:
     """Return all problems of a store that need no cluster, in the order of its files."""
     from reconciler.lint import lint
+    from reconciler.planner import render_schedule
     from reconciler.plugins import with_plugins
     from reconciler.report.render_json import rendering
     from reconciler.scheduler import schedule_fleet
 
     interpreters = with_plugins()
-    schedule = schedule_fleet(fleet, Observations(), SystemClock().now(), interpreters=interpreters)
+    schedule_of = partial(
+        schedule_fleet, observations=Observations(), now=SystemClock().now(), interpreters=interpreters
+    )
+    schedule = schedule_of(fleet)
+    # What broken documents might concern is rendered too, so that they hide no error of an override.
+    whole = render_schedule(schedule_of(replace(fleet, frozen=()))).problems if fleet.frozen else ()
     carried = [identity for identity, binding in schedule.bindings.items() if binding.owners]
     odd = lint(fleet, schedule.claims, interpreters, carried, selected_of(schedule), schedule.makers)
-    problems = sorted({*rendering(schedule).problems, *odd})
+    hidden = (problem for problem in whole if problem.severity is Severity.ERROR)
+    problems = sorted({*rendering(schedule).problems, *hidden, *odd})
     # Without observations free capacity is unknown; that is no fault of the store.
     return tuple(problem for problem in problems if problem.code != "capacity-unknown")
 

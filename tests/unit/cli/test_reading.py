@@ -16,6 +16,7 @@ from reconciler.controller.service.serve_fleet import Service
 from reconciler.fleet import ParsedFile
 from tests.fakes.store_trees import commit_all, write_files
 from tests.unit.cli.command_line import run as cli_run
+from tests.unit.cli.command_line import write_store
 
 CONFIG = "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}, namespace: demo}}\ndata: {{a: '{value}'}}\n"
 SECRET = "apiVersion: v1\nkind: Secret\nmetadata: {name: s, namespace: demo}\ndata: {a: Yg==}\n"
@@ -112,3 +113,17 @@ def test_a_store_without_a_document_is_named(tmp_path: Path) -> None:
     into = tmp_path / "new"
     into.mkdir()
     assert "no documents" not in cli_run("init", str(into), "--name", "a").err
+
+
+@pytest.mark.parametrize("broken", ["a: [\n", "apiVersion: v1\nkind: ConfigMap\nmetadata: {namespace: demo}\n"])
+def test_a_broken_document_hides_no_error_of_an_override(tmp_path: Path, broken: str) -> None:
+    override = """apiVersion: policy.karmada.io/v1alpha1
+kind: OverridePolicy
+metadata: {name: o, namespace: demo}
+spec:
+  resourceSelectors: [{apiVersion: v1, kind: ConfigMap}]
+  overrideRules: [{overriders: {plaintext: [{path: /data/a/b, operator: replace, value: x}]}}]
+"""
+    told = cli_run("validate", write_store(tmp_path, override=override, broken=broken)).out
+    assert "broken.yaml:" in told
+    assert "[override-path-missing]" in told
