@@ -274,7 +274,10 @@ def main(argv: list[str] | None = None) -> Any:
         if error.filename is None:
             with suppress(OSError):  # what is left in it would be written again, and fail again, at the end
                 sys.stdout.close()
-        _fail(f"{error.filename or 'the output'}: {error.strerror}")
+        from reconciler.journal.journal_lock import whose
+
+        owner = whose(Path(str(error.filename))) if isinstance(error, PermissionError) else ""
+        _fail(f"{error.filename or 'the output'}: {error.strerror}{owner}")
     except BaseExceptionGroup as group:
         # Clusters are worked on side by side: each fault of the world is a line of its own.
         faults, rest = group.split(ReconcilerError)

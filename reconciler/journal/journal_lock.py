@@ -76,12 +76,12 @@ def lock_path(journal: Path) -> Path:
     return journal.with_name(f"{journal.name}.lock")
 
 
-def whose(journal: Path) -> str:
-    """Return which file of a journal this user may not use, whose it is, and the remedy; empty: none is known."""
-    above, *farther = Path(os.path.realpath(journal)).parents
-    beside = (above / f"{journal.name}{end}" for end in ("", "-wal", "-shm", ".lock"))
-    for file in (*reversed(farther), above, *beside):
-        rights = os.X_OK if file in farther else os.R_OK | os.W_OK
+def whose(path: Path) -> str:
+    """Return which folder or file of a journal (or other file) this user may not use, and the remedy; empty: none."""
+    above, *farther = Path(os.path.realpath(path)).parents
+    beside = (above / f"{path.name}{end}" for end in ("", "-wal", "-shm", ".lock"))
+    folders = [(file, os.X_OK) for file in (*reversed(farther), above)]
+    for file, rights in (*folders, *((file, os.R_OK | os.W_OK) for file in (*beside, above))):
         if os.access(file, os.F_OK) and not os.access(file, rights, effective_ids=True):
             owner = try_call(file.owner).value or "a user without a name"
             return f"; user {os.geteuid()} may not use {file} of {owner}: work as {owner}, or fix its owner or mode"

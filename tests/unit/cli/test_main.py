@@ -361,3 +361,18 @@ def test_an_error_of_a_file_is_named_with_the_file(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(cli, "main", fail)
     assert run("observe") == (1, "", "error: /etc/observed.yaml: Permission denied\n")
+
+
+def test_a_folder_that_this_user_may_not_enter_is_named_with_its_owner_and_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed = tmp_path / "state"
+    closed.mkdir()
+    monkeypatch.setattr(os, "access", lambda path, rights, **how: Path(path) != closed or rights == os.F_OK)
+
+    def refuse(**_: object) -> None:
+        raise PermissionError(13, "Permission denied", f"{closed}/journal.db")
+
+    monkeypatch.setattr(cli, "main", refuse)
+    told = f"user {os.geteuid()} may not use {closed} of {closed.owner()}: work as {closed.owner()}, or fix its owner"
+    assert f"{closed}/journal.db: Permission denied; {told}" in run("diff").err
