@@ -38,7 +38,7 @@ _CONTAINERS = (("", "Namespace"), _DEFINITION)
 
 def after_owners(changes: tuple[Change, ...], schedule: Schedule, snapshot: FleetSnapshot) -> tuple[Change, ...]:
     """Return the changes: deletions wait for dependents (held ones too), dependencies are released with an owner."""
-    for cluster, due in by_key((change.cluster, change) for change in changes if _is_due(change)).items():
+    for cluster, due in by_key((change.cluster, change) for change in changes if _leaves(change)).items():
         member = snapshot.members.get(cluster)
         absent = member.absent if isinstance(member, Read) else frozenset()
         leaving = sorted(
@@ -55,8 +55,10 @@ def after_owners(changes: tuple[Change, ...], schedule: Schedule, snapshot: Flee
     return changes
 
 
-def _is_due(change: Change) -> bool:
-    return change.action is Action.DELETE and change.held is None
+def _leaves(change: Change) -> bool:
+    """Return whether a change that is due deletes an object, or releases what others are in."""
+    is_released = change.action is Action.RELEASE and change.identity[:2] in _CONTAINERS
+    return change.held is None and (change.action is Action.DELETE or is_released)
 
 
 def _owners(leaving: Sequence[Template], due: Sequence[Change], interpreters: Registry) -> Needs:
@@ -152,18 +154,18 @@ def _judged(
     }
     for change in changes:
         judged = change
-        if change.cluster == cluster and _is_due(change):
-            if is_follower(change) and change.identity in owners:
+        if change.cluster == cluster and _leaves(change):
+            if change.action is Action.DELETE and is_follower(change) and change.identity in owners:
                 judged = _after(change, owners[change.identity], others, snapshot)
-            if _is_due(judged) and change.identity in finalized:
+            if judged.action is Action.DELETE and _leaves(judged) and change.identity in finalized:
                 judged = _after_finalized(judged, finalized[change.identity], others, snapshot)
-            if _is_due(judged) and change.identity[:2] in _CONTAINERS:
+            if _leaves(judged) and change.identity[:2] in _CONTAINERS:
                 judged = _after_contents(judged, others, snapshot)
         yield judged
 
 
 def _after_contents(change: Change, changes: Mapping[Identity, Change], snapshot: FleetSnapshot) -> Change:
-    """Return the deletion of a Namespace or definition, after what is held in it or of its kind."""
+    """Return the end of a Namespace or definition, after what is held in it or of its kind."""
     kind, name = defined_kind(change.before or {}), change.identity.name
     for one, other in changes.items():
         is_inside = one[:2] == kind if change.identity[:2] == _DEFINITION else one.namespace == name

@@ -227,3 +227,12 @@ def test_what_is_held_back_and_cannot_be_rendered_is_subtracted_once_from_what_t
     maps = [config_map(f"c{index}") for index in range(9)]
     plan = compared(fleet_of(*both, *maps), fleet_of(*both, *maps[4:]))
     assert [change.held for change in plan.changes if str(change.action) == "delete"] == [None] * 4
+
+
+def test_a_namespace_is_released_after_what_the_guard_holds_in_it() -> None:
+    maps = policy("ConfigMap", "m1", preserveResourcesOnDeletion=False)
+    plan = compared(fleet_of(maps, *(config_map(f"c{n}") for n in range(6))), fleet_of(maps))
+    held = {(one.identity.kind, str(one.action)): one.held for one in plan.changes}
+    assert (held["ConfigMap", "delete"] or "").startswith("guard: ")
+    assert held["Namespace", "release"] == "waits until ConfigMap demo/c0 has left"
+    assert not plan.waves
