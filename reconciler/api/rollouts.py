@@ -205,7 +205,7 @@ class Rollout(Struct, frozen=True, kw_only=True):
     """The staged roll-out of changes of some templates. `pins`: stage or cluster to a revision, without any gate.
 
     `rollback_window_s`: for so long a cluster goes back to what it had completed at once; 0: it takes its turn.
-    `is_yielding`: what others select too goes with these.
+    `is_yielding`: what others select too goes with these. `is_removed`: the newest revision has no such document.
     """
 
     name: str
@@ -219,6 +219,7 @@ class Rollout(Struct, frozen=True, kw_only=True):
     pins: Mapping[str, str] = field(default_factory=dict)
     source: Source = NOWHERE
     is_yielding: bool = False
+    is_removed: bool = False
 
 
 class StageLayout(Struct, frozen=True):

@@ -62,6 +62,7 @@ def progress(
     inputs = StageInputs(
         release=release,
         approvals=rollout.approvals,
+        is_removed=rollout.is_removed,
         # Clusters that stay as they are, since a revision is gone: the active one, or that of a pin.
         frozen=frozenset(
             {name for name in known if book[name].revision in facts.missing and name not in pins.of_clusters}

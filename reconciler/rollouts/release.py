@@ -186,7 +186,7 @@ def rollout_documents(head: Fleet, written_in: Mapping[str, Fleet]) -> dict[str,
             continue
         is_held = LooseningHold.HOLD in (fleet.settings.loosening, head.settings.loosening)
         if after is None and before is not None:
-            rollouts[name] = before
+            rollouts[name] = replace(before, is_removed=True)
         elif before is None and after is not None and is_held:
             rollouts[name] = replace(after, is_yielding=True)
         elif before is not None and after is not None and is_held and is_looser(before, after):

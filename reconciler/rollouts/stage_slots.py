@@ -35,6 +35,7 @@ class StageInputs(Struct, frozen=True, kw_only=True):
 
     release: str
     approvals: Sequence[Approval]
+    is_removed: bool
     frozen: frozenset[str]
     book: RolloutRecords
     reasons: dict[str, str] = field(default_factory=dict)
@@ -181,7 +182,8 @@ def leave(members: StageMembers) -> StageState:
         over = max((one.until for one in approvals), default="")
         # The same entry once more would be the one that ended. By the day, so that not every look says another end.
         anew = later(f"{book.text[:10]}T00:00:00Z", _APPROVED_S + _DAY_S) if over else ""
-        entry = f"- {approval_entry(name, short_revision(inputs.release), anew)}"
+        back = "  # bring the document of the Rollout back first" if inputs.is_removed else ""
+        entry = f"- {approval_entry(name, short_revision(inputs.release), anew)}{back}"
         return StageState(StageKind.WAITS_FOR_APPROVAL, entry=entry, until=until, ended=over)
     return StageState(StageKind.WAITS_FOR_TIME if until else StageKind.DONE, until=until)
 

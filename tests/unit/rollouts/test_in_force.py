@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from reconciler.rollouts import is_looser, rollout_documents
+from reconciler.api.rollout_progress import Record, ReleaseFacts
+from reconciler.rollouts import is_looser, lay_out, progress, rollout_documents
+from tests.fakes.worlds import NOW
 from tests.unit.rollouts.staged_bed import rollout, store
 
 BASE = rollout(
@@ -114,3 +116,18 @@ def test_a_removed_rollout_stays_until_it_is_confirmed(
     assert bool(rollout_documents(store("r2", fleet(**head)), {"default": before})) is removed
     loose = store("r2", edited("0.after.approval", False), fleet(**head))
     assert rollout_documents(loose, {"default": before})["default"].stages[0].after.approval is loosened
+
+
+@pytest.mark.parametrize("is_removed", [True, False])
+def test_the_entry_that_approves_a_removed_rollout_says_what_comes_first(is_removed: bool) -> None:
+    before = store("r1", BASE)
+    head = store("r2", *([] if is_removed else [BASE]))
+    rollout = rollout_documents(head, {"default": before})["default"]
+    waiting = lay_out(rollout, head.clusters)
+    names = waiting.stages[0].clusters
+    records = {name: Record(revision="r0", completed_at=NOW) for name in waiting.stage_of}
+    records |= {name: Record(revision="r1", begun_at=NOW, completed_at=NOW) for name in names}
+    facts = ReleaseFacts(fleets={"r1": before}, order=("r0", "r1"))
+    stages = progress(rollout, waiting, "r1", records, {}, NOW, facts).stages
+    (entry,) = [one.state.entry for one in stages if one.state.entry]
+    assert entry.endswith("  # bring the document of the Rollout back first") is is_removed
