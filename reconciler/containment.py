@@ -78,7 +78,8 @@ def internal_error(fault: Exception, source: Source, subject: str, consequence: 
 
     The text of the exception is left out, as it may quote a value of the store.
     """
-    fault = _cause(fault)
+    while isinstance(fault, SubjectFailed):
+        fault = fault.fault
     frames = [
         f"{_module(frame.filename)}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(fault.__traceback__)
     ]
@@ -101,12 +102,6 @@ def fault_fields(cluster: str = "", subject: object = None) -> dict[str, object]
         "obj": None if subject is None else str(subject),
         "err_code": INTERNAL_ERROR,
     }
-
-
-def _cause(fault: Exception) -> Exception:
-    while isinstance(fault, SubjectFailed):
-        fault = fault.fault
-    return fault
 
 
 def _module(path: str) -> str:

@@ -279,11 +279,6 @@ class PropagationPolicy(Struct, frozen=True, kw_only=True):
     digest: str = ""
     """Of the whole document: the key of cached schedules."""
 
-    @property
-    def is_cluster_scoped(self) -> bool:
-        """Return whether this is a ClusterPropagationPolicy."""
-        return not self.ref.namespace
-
 
 class OverrideOperator(StrEnum):
     """The operator of an overrider."""
@@ -376,8 +371,3 @@ class OverridePolicy(Struct, frozen=True, kw_only=True):
     selectors: tuple[ResourceSelector, ...] = ()
     rules: tuple[OverrideRule, ...] = ()
     digest: str = ""
-
-    @property
-    def is_cluster_scoped(self) -> bool:
-        """Return whether this is a ClusterOverridePolicy."""
-        return not self.ref.namespace

@@ -128,6 +128,11 @@ class PolicyRef(NamedTuple):
         """`PropagationPolicy demo/web`, `ClusterPropagationPolicy base`."""
         return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
 
+    @property
+    def is_cluster_scoped(self) -> bool:
+        """Return whether it is a cluster policy."""
+        return not self.namespace
+
 
 SHORT_NAMES = {
     "btlspolicy": "BackendTLSPolicy",

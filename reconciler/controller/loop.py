@@ -47,7 +47,7 @@ from reconciler.controller.retries.health_cache import PodDiagnostics
 from reconciler.controller.round.dry_runs import Contents, dry_run
 from reconciler.controller.round.failed_changes import Looked, health_read, with_holders
 from reconciler.controller.store_follower import StoreFollower, concerns_everything, needs_other_members
-from reconciler.controller.tasks import beside, in_thread
+from reconciler.controller.tasks import beside, in_thread, once_set
 from reconciler.controller.vitals.service_vitals import RoundPhase, log_progress
 from reconciler.controller.watches.kind_watches import Watches, WatchKeeper
 from reconciler.controller.watches.polls import Polls
@@ -124,7 +124,7 @@ class ControlLoop:
                 "restores": self._memory.restores.watch(latest, clock, inbox),
                 "polls": self._polls.run(),
                 "start": log_progress(self._parts.vitals, clock),
-                "stop of the loop": self._send_stop(stop),
+                "stop of the loop": once_set(stop, partial(self._inbox.send, Stopped())),
             }
             async with beside(background):
                 while not stop.is_set():
@@ -373,10 +373,6 @@ class ControlLoop:
             self._parts.beat(RoundPhase.WRITE)
 
     # What is sent between rounds
-
-    async def _send_stop(self, stop: asyncio.Event) -> None:
-        await stop.wait()
-        self._inbox.send(Stopped())
 
     async def _watch_store(self) -> None:
         while True:

@@ -58,16 +58,17 @@ async def in_thread(work: Callable[Parameters, Value], *args: Parameters.args, *
     return await asyncio.to_thread(work, *args, **more)
 
 
+async def once_set(event: asyncio.Event, then: Callable[[], object]) -> None:
+    """Call a function when an event is set."""
+    await event.wait()
+    then()
+
+
 @asynccontextmanager
 async def either(*events: asyncio.Event) -> AsyncIterator[asyncio.Event]:
     """Yield an event that is set as soon as one of these is; setting it changes none of them."""
     joined = asyncio.Event()
-
-    async def passed_on(event: asyncio.Event) -> None:
-        await event.wait()
-        joined.set()
-
-    async with beside({f"event {number}": passed_on(event) for number, event in enumerate(events)}):
+    async with beside({f"event {number}": once_set(event, joined.set) for number, event in enumerate(events)}):
         for event in events:
             if event.is_set():
                 joined.set()

@@ -386,7 +386,7 @@ def _unique_policies(policies: list[_Policy], allowed: frozenset[str], collected
 def _policy_reach(policy: PropagationPolicy | OverridePolicy) -> FrozenReach:
     if policy.selectors or isinstance(policy, PropagationPolicy):
         return FrozenReach(source=policy.source, selectors=policy.selectors, policy=policy.ref)
-    if policy.is_cluster_scoped:
+    if policy.ref.is_cluster_scoped:
         return FrozenReach(source=policy.source, everything=True, policy=policy.ref)
     return FrozenReach(source=policy.source, namespace=policy.ref.namespace, policy=policy.ref)
 

@@ -154,7 +154,7 @@ class OverrideIndex:
 
 def _rank(match: Match[OverridePolicy]) -> tuple[bool, int, str, str]:
     """Return the order of policies; two API groups may share names: then the place in the store decides."""
-    return (not match.policy.is_cluster_scoped, match.score, match.policy.ref.name, str(match.policy.source))
+    return (not match.policy.ref.is_cluster_scoped, match.score, match.policy.ref.name, str(match.policy.source))
 
 
 class FieldOverride(NamedTuple):

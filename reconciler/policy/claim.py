@@ -256,13 +256,13 @@ def winner(matches: Sequence[PropagationMatch]) -> PropagationPolicy | None:
 
 def _rank(match: PropagationMatch) -> tuple[bool, int, int, PolicyRef]:
     policy = match.policy
-    return (policy.is_cluster_scoped, -policy.priority, -match.score, policy.ref)
+    return (policy.ref.is_cluster_scoped, -policy.priority, -match.score, policy.ref)
 
 
 def _why_lost(loser: PropagationMatch, winner: PropagationMatch) -> str:
     """Return why a policy lost, as the end of the sentence "it lost because …"."""
     won = winner.policy.ref
-    if loser.policy.is_cluster_scoped and not winner.policy.is_cluster_scoped:
+    if loser.policy.ref.is_cluster_scoped and not winner.policy.ref.is_cluster_scoped:
         return f"{won} is of the namespace itself, which comes before cluster policies"
     if loser.policy.priority != winner.policy.priority:
         return f"its priority {loser.policy.priority} is less than {winner.policy.priority} of {won}"

@@ -152,17 +152,17 @@ def read_application_failover(spec: Fields) -> ApplicationFailover | None:
     rules: list[StatePreservationRule] = []
     for each in (cluster, fields):
         # Without effect, but what is written must be right.
-        preservation, rules = each.child("statePreservation") if each else None, []
-        for rule in preservation.children("rules") if preservation else ():
+        rules = []
+        for rule in each.section("statePreservation").children("rules") if each else ():
             rule.check("aliasLabelName", is_label_key, "label-key-illegal", "{} cannot be a label key")
             alias, path = rule.text("aliasLabelName"), rule.text("jsonPath")
             rules.append(StatePreservationRule(alias_label=alias, json_path=path))
     if fields is None:
         return None
     mode = PurgeMode(fields.text("purgeMode", PurgeMode.GRACIOUSLY))
-    conditions = fields.child("decisionConditions")
-    seconds = conditions.integer("tolerationSeconds") if conditions else None
-    if conditions is not None and seconds is not None and seconds < 0:
+    conditions = fields.section("decisionConditions")
+    seconds = conditions.integer("tolerationSeconds")
+    if seconds is not None and seconds < 0:
         message = f"tolerationSeconds is 0 or more, not {seconds}"
         conditions.error("toleration-seconds-negative", message, "tolerationSeconds")
     grace_s, is_gracious = fields.integer("gracePeriodSeconds"), mode is PurgeMode.GRACIOUSLY
@@ -204,7 +204,6 @@ def _policy(document: Fields, spec: Fields, ref: PolicyRef, flavor: Flavor) -> P
                 message = "under preemption: Always every selector needs a name; add it, or take preemption out"
                 spec.error("preemption-needs-names", message, "resourceSelectors", index)
     placement = _placement(spec, flavor)
-    schedule_priority, auto_scaling = spec.child("schedulePriority"), spec.child("autoScaling")
     check_annotations(document)
     return PropagationPolicy(
         ref=ref,
@@ -223,8 +222,8 @@ def _policy(document: Fields, spec: Fields, ref: PolicyRef, flavor: Flavor) -> P
         conflict_resolution=ConflictResolution(spec.text("conflictResolution", ConflictResolution.ABORT)),
         suspension=_suspension(spec),
         suspension_source=document.report.document.at("spec", "suspension", "dispatchingOnClusters", "clusterNames"),
-        priority_class=schedule_priority.text("priorityClassName") if schedule_priority else "",
-        ecs_provision=bool(auto_scaling and auto_scaling.flag("ecsProvision")),
+        priority_class=spec.section("schedulePriority").text("priorityClassName"),
+        ecs_provision=bool(spec.section("autoScaling").flag("ecsProvision")),
         affinity_mode=read_affinity_mode(document, flavor, placement),
         fail_back=read_fail_back(document, placement),
         brings=read_brings(document),

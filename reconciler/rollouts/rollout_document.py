@@ -195,7 +195,6 @@ def _name(metadata: Fields) -> str:
 
 
 def _rollout(document: Fields, spec: Fields, name: str) -> Rollout:
-    templates = spec.child("templates")
     stages = tuple(_stage(fields) for fields in spec.children("stages"))
     _check_stages(spec, stages)
     pins = dict(sorted(spec.text_map("pin").items()))
@@ -204,7 +203,7 @@ def _rollout(document: Fields, spec: Fields, name: str) -> Rollout:
     return Rollout(
         name=name,
         stages=stages,
-        templates=_scope(templates) if templates else TemplateScope(),
+        templates=_scope(spec.section("templates")),
         on_new_commit=OnNewCommit(spec.text("onNewCommit") or OnNewCommit.RESTART),
         deletions=ChangeTime(spec.text("deletions") or ChangeTime.LAST),
         placement=ChangeTime(spec.text("placement") or ChangeTime.NOW),
@@ -243,7 +242,7 @@ def _check_stages(spec: Fields, stages: tuple[Stage, ...]) -> None:
 def _stage(fields: Fields) -> Stage:
     fields.check("name", lambda name: name and is_label_value(name), "rollout-stage-name", "{} cannot name a stage")
     fields.check("orderByLabel", is_label_key, "label-selector-invalid", "{} cannot be the key of a label")
-    clusters, gate, after = fields.child("clusters"), fields.child("gate"), fields.child("after")
+    clusters, after = fields.child("clusters"), fields.section("after")
     affinity = read_affinity(clusters) if clusters else None
     windows = (read_window(item) for item in fields.children("windows"))
     return Stage(
@@ -251,10 +250,8 @@ def _stage(fields: Fields) -> Stage:
         clusters=None if affinity is None or is_empty(affinity) else affinity,
         max_concurrency=_amount(fields, "maxConcurrency", Amount(1)),
         order_by_label=fields.text("orderByLabel"),
-        gate=_gate(gate) if gate else Gate(),
-        after=After(wait_s=read_seconds(after, "wait", 0, least=0), approval=bool(after.flag("approval")))
-        if after
-        else After(),
+        gate=_gate(fields.section("gate")),
+        after=After(wait_s=read_seconds(after, "wait", 0, least=0), approval=bool(after.flag("approval"))),
         windows=tuple(window for window in windows if window is not None),
         source=fields.source(),
     )

@@ -253,7 +253,7 @@ def _waits_for_overrides(
     missing: dict[PolicyRef, Hold] = {}
     problems: list[Problem] = []
     for policy in fleet.propagation:
-        kind = "ClusterOverridePolicy" if policy.is_cluster_scoped else "OverridePolicy"
+        kind = "ClusterOverridePolicy" if policy.ref.is_cluster_scoped else "OverridePolicy"
         wanted = [PolicyRef(kind, policy.ref.namespace, name) for name in policy.dependent_overrides]
         absent = ", ".join(str(ref) for ref in wanted if ref not in there)
         if absent:

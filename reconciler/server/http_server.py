@@ -16,6 +16,7 @@ from aiohttp import web
 from msgspec import Struct
 
 from reconciler.clock import Clock
+from reconciler.controller.tasks import once_set
 from reconciler.controller.vitals.journal_documents import JournalReader
 from reconciler.controller.vitals.service_vitals import Vitals
 from reconciler.errors import ConfigurationError
@@ -265,7 +266,7 @@ async def serving(
     sys.setswitchinterval(_TURN_S)
     runner = web.ServerRunner(server, handle_signals=False, shutdown_timeout=1.0)
     await runner.setup()
-    ending = asyncio.create_task(_end_streams(stop, events))
+    ending = asyncio.create_task(once_set(stop, events.stop))
     try:
         try:
             address = await _start(runner, listen, has_token=bool(token))
@@ -280,11 +281,6 @@ async def serving(
             await ending
         await runner.cleanup()
         await views.close()
-
-
-async def _end_streams(stop: asyncio.Event, events: Events) -> None:
-    await stop.wait()
-    events.stop()
 
 
 async def _start(runner: web.ServerRunner, listen: str, *, has_token: bool) -> str:

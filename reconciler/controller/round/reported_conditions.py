@@ -366,7 +366,7 @@ def _copy_of(event: Event) -> Copy:
 
 def _behind(state: FleetState, copy: Copy, condition: Refused | Degraded | Held | Fought | Failed) -> dict[str, str]:
     reason: dict[str, str] = to_builtins(behind(state.facts, *copy, condition))
-    return {key: value for key, value in reason.items() if value}
+    return reason
 
 
 def _essence(event: Event) -> list[Any]:

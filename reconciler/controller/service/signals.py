@@ -23,7 +23,7 @@ from msgspec import Struct, field
 from reconciler.api.refs import short_revision
 from reconciler.clock import Clock
 from reconciler.controller import timing
-from reconciler.controller.tasks import end_tasks, start
+from reconciler.controller.tasks import end_tasks, once_set, start
 from reconciler.controller.vitals.service_vitals import Vitals
 
 log = logging.getLogger("reconciler")
@@ -136,7 +136,7 @@ async def in_service(
     signals.install()
     tasks = [
         start(supervise(vitals, notifier, clock, environ=environ), "signs of life"),
-        start(_send_stopping(signals, notifier), "end of the service"),
+        start(once_set(signals.stop, notifier.stopping), "end of the service"),
     ]
     try:
         yield signals
@@ -145,11 +145,6 @@ async def in_service(
         await end_tasks(tasks)
         notifier.close()
         signals.uninstall()
-
-
-async def _send_stopping(signals: Signals, notifier: Notifier) -> None:
-    await signals.stop.wait()
-    notifier.stopping()
 
 
 async def supervise(

@@ -41,7 +41,7 @@ from reconciler.state import (
 )
 
 
-class Behind(Struct, frozen=True, kw_only=True):
+class Behind(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The person behind a trouble (`who` empty: the author of `revision`), its line in the store, and the remedy."""
 
     who: str = ""

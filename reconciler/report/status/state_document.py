@@ -70,7 +70,7 @@ def troubles_of(state: FleetState, scrubbed: Callable[[str], str]) -> tuple[list
                 "why": scrubbed(copy.sync.why),
                 "health": str(copy.health.word),
                 "healthWhy": scrubbed(copy.health.why),
-                **{key: scrubbed(value) for key, value in to_builtins(cause).items() if value},
+                **{key: scrubbed(value) for key, value in to_builtins(cause).items()},
             }
         )
     return rows, sum(len(copy.notable) for copy in clusters)
