@@ -62,6 +62,12 @@ class MemberClusterError(ReconcilerError):
         self.retry_after_s = retry_after_s
 
 
+class NotCarriedOut(MemberClusterError):
+    """The request was refused, or never sent."""
+
+    changed_nothing = True
+
+
 class ClusterUnreachable(MemberClusterError):
     """No answer, or not before the deadline."""
 
@@ -74,11 +80,10 @@ class ServerFailed(MemberClusterError):
     todo = "fix what fails in {cluster}: its API server, etcd or webhook; it is retried automatically"
 
 
-class CredentialsRejected(MemberClusterError):
+class CredentialsRejected(NotCarriedOut):
     """401: the API server does not know us, or the kubeconfig cannot give credentials."""
 
     todo = "renew the credentials of {cluster} in the kubeconfig; it is read again automatically"
-    changed_nothing = True
 
 
 class KindFault(MemberClusterError):
@@ -117,10 +122,8 @@ class AccountNotMade(Forbidden):
     """A pod was refused for want of the account `default`, which a controller makes in each new namespace."""
 
 
-class ObjectNotFound(MemberClusterError):
+class ObjectNotFound(NotCarriedOut):
     """404: the object is not there, a proven absence."""
-
-    changed_nothing = True
 
 
 class KindNotServed(KindFault):
@@ -139,36 +142,30 @@ class KindNotRead(KindFault):
     todo = "fix what serves the kind in {cluster}: its conversion webhook or extension API server"
 
 
-class AlreadyExists(MemberClusterError):
+class AlreadyExists(NotCarriedOut):
     """409: a create met an object of that name."""
 
-    changed_nothing = True
 
-
-class WriteConflict(MemberClusterError):
+class WriteConflict(NotCarriedOut):
     """409: a precondition (uid, resourceVersion, field manager) did not hold; nothing was written."""
 
-    changed_nothing = True
 
-
-class InvalidObject(MemberClusterError):
+class InvalidObject(NotCarriedOut):
     """400, 422: the API server refused the object: validation, admission, an immutable field.
 
     `causes`: its messages by field; empty if it named none.
     """
 
-    changed_nothing = True
     causes: tuple[RefusedField, ...] = ()
 
 
-class AdmissionFailed(MemberClusterError):
+class AdmissionFailed(NotCarriedOut):
     """500: an admission webhook that has to be asked did not answer: the object was not even stored."""
 
     todo = (
         "have whoever runs that webhook fix it, or take its configuration out of {cluster} (`kubectl "
         "get validatingwebhookconfigurations,mutatingwebhookconfigurations`); it is retried automatically"
     )
-    changed_nothing = True
 
 
 class ConversionFailed(MemberClusterError):
@@ -180,17 +177,14 @@ class ConversionFailed(MemberClusterError):
     )
 
 
-class ListExpired(MemberClusterError):
+class ListExpired(NotCarriedOut):
     """410: a continue token or a watched resourceVersion is too old; list again."""
 
-    changed_nothing = True
 
-
-class Throttled(MemberClusterError):
+class Throttled(NotCarriedOut):
     """429, 503: the API server asked us to slow down for longer than we were willing to wait."""
 
     todo = "give the API server of {cluster}, or our FlowSchema there, more room; it is retried automatically"
-    changed_nothing = True
 
 
 class KindThrottled(KindNotRead):
@@ -213,17 +207,14 @@ class AnswerTooLarge(BadAnswer):
     """An answer, or a list, is larger than we are ready to read."""
 
 
-class HeldByCopy(MemberClusterError):
+class HeldByCopy(NotCarriedOut):
     """A process with a copy of this journal was started later and holds the fleet in the cluster."""
 
     todo = "end one of the two processes; each journal has one"
-    changed_nothing = True
 
 
-class NotLeading(MemberClusterError):
+class NotLeading(NotCarriedOut):
     """This process may not write now: it does not hold the Lease of its fleet, or not for long enough."""
-
-    changed_nothing = True
 
 
 ANOTHER_CLUSTER: Final = (
@@ -232,11 +223,10 @@ ANOTHER_CLUSTER: Final = (
 )
 
 
-class ClusterReplaced(MemberClusterError):
+class ClusterReplaced(NotCarriedOut):
     """Another cluster answers under a known name; it is treated as Unknown, not as a fresh one."""
 
     todo = "give the new cluster a name of its own in the store, or bring the one that was there back"
-    changed_nothing = True
 
 
 class JournalError(ReconcilerError):
