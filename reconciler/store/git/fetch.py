@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from reconciler.errors import RevisionNotFound, StoreError
 from reconciler.store.git.remote_git import FetchSession, FetchTimeouts, Remote, programs_on
-from reconciler.store.git.repository import FAULTS, peeled, using_repository
+from reconciler.store.git.repository import FAULTS, peeled, skip_unreadable_settings, using_repository
 from reconciler.store.git.url import GitUrl, access_from, choose
 
 _REPORT_S: Final = 1.0
@@ -72,6 +72,7 @@ def prepare(folder: Path, into: str) -> None:
         shutil.rmtree(begun, ignore_errors=True)
         # A store may hold Secrets: only its owner may read our copy.
         begun.mkdir(mode=0o700)
+        skip_unreadable_settings()
         pygit2.init_repository(str(begun), bare=True).free()
         for path in begun.rglob("*"):
             path.chmod(path.stat().st_mode & 0o700)

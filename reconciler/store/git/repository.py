@@ -14,12 +14,12 @@ import struct
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Final
 
 import pygit2
-from pygit2.enums import FileMode, ObjectType, RepositoryOpenFlag
+from pygit2.enums import ConfigLevel, FileMode, ObjectType, RepositoryOpenFlag
 
 from reconciler.api.refs import is_digest
 from reconciler.errors import StoreError
@@ -69,12 +69,27 @@ def close(repository: pygit2.Repository) -> None:
     vars(repository).clear()
 
 
+@cache
+def skip_unreadable_settings() -> None:
+    """Have libgit2 pass over settings of the user that may not be read, as git does: HOME may be that of another."""
+    home = os.environ.get("HOME", "")
+    folders = {ConfigLevel.GLOBAL: home, ConfigLevel.XDG: os.environ.get("XDG_CONFIG_HOME") or f"{home}/.config"}
+    for level, folder in folders.items():
+        try:
+            Path(folder, ".gitconfig" if level is ConfigLevel.GLOBAL else "git/config").open("rb").close()
+        except PermissionError:
+            pygit2.settings.search_path[level] = ""
+        except OSError:
+            continue
+
+
 def open_repository(path: Path) -> CountedRepository:
     """The repository whose work tree `path` is; where it has no `.git`, the bare one that `path` itself is.
 
     Raises pygit2.GitError: it is none, or cannot be opened.
     """
     own = path / ".git"
+    skip_unreadable_settings()
     return CountedRepository(str(own if os.path.lexists(own) else path), _EXACTLY)
 
 

@@ -8,11 +8,13 @@ import pygit2
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from pygit2.enums import ConfigLevel
 
 from reconciler.api.fleet import StoreFile
 from reconciler.errors import RevisionNotFound, StoreError
 from reconciler.fleet import memo_key
 from reconciler.store.git import snapshot
+from reconciler.store.git.repository import skip_unreadable_settings
 from reconciler.store.git.snapshot import GitStore
 from reconciler.store.location import is_sparse, locate_store
 from tests.fakes.store_trees import AUTHOR, commit_all, problems_of, write_files
@@ -149,6 +151,25 @@ def test_a_repository_that_may_not_be_read_says_so(as_nobody: Path) -> None:
     with pytest.raises(StoreError, match=f"this user may not read {as_nobody}/.git;"):
         GitStore(as_nobody)
     (as_nobody / ".git").chmod(0o700)
+
+
+def test_a_home_that_may_not_be_read_hides_no_repository(as_nobody: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home, store = as_nobody / "home", as_nobody / "store"
+    commit = commit_all(write_files(store, {"a.yaml": "1"}), new=True)
+    home.mkdir(mode=0)
+    levels = (ConfigLevel.GLOBAL, ConfigLevel.XDG)
+    before = [pygit2.settings.search_path[level] for level in levels]
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    try:
+        for level in levels:  # as a process begins that was given this HOME
+            pygit2.settings.search_path[level] = str(home)
+        skip_unreadable_settings.cache_clear()
+        assert GitStore(store).resolve("HEAD") == commit
+    finally:
+        for level, path in zip(levels, before, strict=True):
+            pygit2.settings.search_path[level] = path
+        skip_unreadable_settings.cache_clear()
 
 
 def test_objects_that_may_not_be_read_may_be_what_is_wrong(as_nobody: Path) -> None:
