@@ -135,6 +135,10 @@ def _data_key(sealed: SopsMetadata, identities: tuple[Any, ...]) -> bytes:
         if key is not None:
             return key
         raise _tampered("two shares of its key are the same")
+    if not shares and not sealed.has_others:
+        named = {name for group in sealed.groups for name, enc in group.age if len(enc) <= _ENC_MAX}
+        if spoilt := sorted(named & {str(identity.to_public()) for identity in identities}):
+            raise _tampered(f"its key for {', '.join(spoilt)}, whose identity is here, was changed or cut off")
     raise NotOpenedError(NO_KEY, _missing_keys(sealed, len(shares), has_identities=bool(identities)))
 
 

@@ -206,4 +206,6 @@ def _fetch(
     except FAULTS as error:
         is_full = isinstance(error, OSError) and error.errno == errno.ENOSPC
         remedy = "; free some space there, or inodes (`df -i`)" if is_full else ""
+        if isinstance(error, PermissionError):
+            remedy = f"; let user {os.geteuid()} have it, or remove it: it is fetched again"
         raise StoreError(f"{wanted.url}: the clone in {wanted.folder} cannot be used: {error}{remedy}") from error

@@ -186,7 +186,7 @@ _IN_OUTPUT: Final = (
     (r"not appear to be a git repository|[Rr]epository .{0,300}not found|not a git repository|[Nn]o such repository",
      "there is no repository there, or it is hidden from these credentials; does `git ls-remote STORE` find it?"),
     (r"couldn't find remote ref", "the branch or tag went away while it was fetched"),
-    (r"No space left on device", "no space is left on the disk of the clone"),
+    (r"No space left on device|Out of diskspace", "no space is left on the disk of the clone"),
     (r"File too large", "the repository is bigger than {most_bytes:,} bytes"),
     (r"early EOF|unexpected disconnect|hung up unexpectedly|transfer closed with",
      "the connection broke off while the objects came; it is tried again"),

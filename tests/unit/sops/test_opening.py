@@ -179,6 +179,17 @@ def test_any_of_several_recipients_opens_it_and_no_other(sops: Sops) -> None:
     assert none.code == "sops-no-key"
 
 
+def test_a_damaged_key_for_an_identity_that_is_here_is_no_missing_identity(sops: Sops) -> None:
+    text = sops.encrypt(WIDGET_ALONE, *SECRET_RULE).decode()
+    begin = text.index("-----BEGIN AGE") + 60
+    damaged = text[:begin] + text[begin : begin + 8].swapcase() + text[begin + 8 :]
+    assert damaged != text
+    refused = opened_with(sops, sealed_of(damaged.encode()))
+    assert isinstance(refused, DecryptRefused)
+    assert refused.code == "sops-tampered"
+    assert f"its key for {sops.recipient()}, whose identity is here, was changed" in refused.message
+
+
 def test_a_broken_file_of_identities_is_named_and_read_again_once_it_is_another_one(sops: Sops, tmp_path: Path) -> None:
     chosen = templates(sops.encrypt(WIDGET_ALONE, *SECRET_RULE))
     key = tmp_path / "age.key"

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import os
 import random
 from pathlib import Path
 
@@ -344,13 +345,20 @@ async def test_who_asks_now_reads_what_the_server_has_now(work: Path, tmp_path: 
             await source.ask_now()
 
 
-async def test_a_clone_without_room_is_told_with_inodes_too(
-    work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("number", "remedy"),
+    [
+        (errno.ENOSPC, r"free some space there, or inodes \(`df -i`\)"),
+        (errno.EACCES, f"let user {os.geteuid()} have it, or remove it: it is fetched again"),
+    ],
+)
+async def test_a_clone_without_room_or_right_is_told_with_what_helps(
+    work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, remedy: str
 ) -> None:
-    def full(*folder: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
+    def fails(*folder: object) -> None:
+        raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr(git_fetch, "prepare", full)
+    monkeypatch.setattr(git_fetch, "prepare", fails)
     async with opened(f"file://{work}", tmp_path / "state") as source:
-        with pytest.raises(StoreError, match=r"No space left on device; free some space there, or inodes \(`df -i`\)"):
+        with pytest.raises(StoreError, match=f"{os.strerror(number)}; {remedy}"):
             await source.read()

@@ -107,6 +107,7 @@ def test_no_fault_repeats_a_secret_or_steers_a_terminal() -> None:
         ("", "remote: Counting objects: 1\rremote: this repository is archived\nfatal: the remote end hung",
          "this repository is archived"),
         ("", "fatal: write error: No space left on device", "no space is left"),
+        ("", "fatal: sha1 file '/c/tmp_idx_8' write error. Out of diskspace", "no space is left"),
         # What a server says does not pass for what ssh says.
         ("", "WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!\n", "git and the server say: WARNING"),
     ],
