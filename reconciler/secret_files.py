@@ -12,7 +12,7 @@ import errno
 import os
 import stat
 from codecs import BOM_UTF8
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Final
@@ -58,7 +58,9 @@ def read_secret_file(
         # A pipe that nobody writes to would otherwise block.
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
             status = os.fstat(file.fileno())
-            fault = _form_fault(status) or (_privacy_fault(path, status, environ) if is_private else "")
+            is_file = stat.S_ISREG(status.st_mode) or stat.S_ISCHR(status.st_mode)  # a device: /dev/null
+            fault = _privacy_fault(path, status, environ) if is_private else ""
+            fault = fault if is_file else "it is a folder, pipe or socket; name a file"
             data = b"" if fault else file.read(bytes_max + 1)
     except OSError as error:
         raise ConfigurationError(f"{what} {why_not_read(path, error)}") from error
@@ -71,14 +73,10 @@ def read_secret_file(
     return data
 
 
-FileStamp = tuple[int, ...] | None
-"""Another value once a file was written, exchanged or given other rights; None: it is not there, or not seen."""
-
-
-def file_stamp(path: Path) -> FileStamp:
-    """Return the stamp of a file."""
+def file_stamp(path: Path | None) -> Hashable:
+    """Return another value once a file was written, exchanged, or given other rights."""
     try:
-        status = path.stat()
+        status = (path or Path(os.devnull)).stat()
     except OSError:
         return None
     return status.st_dev, status.st_ino, status.st_size, status.st_ctime_ns
@@ -96,10 +94,9 @@ def secret_text(path: Path, what: str, environ: Mapping[str, str] = os.environ) 
     Raises ConfigurationError: as `read_secret_file`; or it is no text.
     """
     try:
-        text = read_secret_file(path, what, environ).decode("utf-8-sig").strip()
+        return read_secret_file(path, what, environ).decode("utf-8-sig").strip()
     except UnicodeDecodeError:
         raise ConfigurationError(f"{what} {path}: it is no text (UTF-8); write it again") from None
-    return text
 
 
 def token_in(
@@ -154,9 +151,3 @@ def is_loopback(host: str) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
-
-
-def _form_fault(status: os.stat_result) -> str:
-    if stat.S_ISREG(status.st_mode) or stat.S_ISCHR(status.st_mode):  # a device: /dev/null
-        return ""
-    return "it is a folder, pipe or socket; name a file"

@@ -31,7 +31,7 @@ def keyring_of(named: KeysNamed, store: str = "") -> Keyring:
     attempts = Attempts(program) if program is not None else None
     keyring = Keyring(named.sops_age_key_file, attempts=attempts, wait_s=named.wait_s)
     if named.sops_age_key_file is not None or program is not None:
-        keyring.check()
+        keyring.identities()
     return keyring
 
 

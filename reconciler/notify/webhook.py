@@ -43,8 +43,7 @@ class WebhookOptions(Struct, frozen=True, kw_only=True):
 
 def keys_of(file: Path) -> tuple[bytes, ...]:
     """Return the keys that sign. Raises ConfigurationError: the file, or one of them, is unusable."""
-    option = "--webhook-secret-file"
-    return keys_in(secret_text(file, option), f"{option} {file}")
+    return keys_in(secret_text(file, "--webhook-secret-file"), f"--webhook-secret-file {file}")
 
 
 async def post_event(

@@ -22,6 +22,7 @@ _MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep",
 _WEEKDAYS: Final = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 _LEAST_DAYS: Final = {2: 29, 4: 30, 6: 30, 9: 30, 11: 30}
 """So many days at most have months that do not have 31."""
+_NOT_EVERYWHERE: Final = ("localtime", "posixrules", "posix/", "right/")  # the first is another zone on each machine
 _ITEM: Final = regex(r"(?:(?P<every>\*)|(?P<first>[0-9a-z]+)(?:-(?P<last>[0-9a-z]+))?)(?:/(?P<step>[0-9]{1,4}))?")
 
 
@@ -89,6 +90,8 @@ def zone_of(name: str) -> tzinfo | None:
     """The time zone of a name, None when it is not known here. UTC needs no data base."""
     if name == "UTC":
         return UTC
+    if name.startswith(_NOT_EVERYWHERE):
+        return None
     try:
         return ZoneInfo(name)
     # A name that leads out of the data base is a ValueError, a folder of it an OSError.

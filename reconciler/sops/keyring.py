@@ -11,7 +11,7 @@ import hashlib
 import os
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -21,7 +21,7 @@ from reconciler.api.problem import Problem, error
 from reconciler.api.refs import Identity
 from reconciler.clock import BackOff
 from reconciler.errors import ConfigurationError
-from reconciler.secret_files import FileStamp, credential_file, file_stamp, read_secret_file
+from reconciler.secret_files import credential_file, file_stamp, read_secret_file
 from reconciler.secrets import TAMPERED, UNKNOWN
 from reconciler.sops.decrypt import NO_KEY, DecryptRefused, decrypted_file
 from reconciler.sops.program import Program, ProgramResult, unfit, values_of
@@ -214,7 +214,6 @@ def _answer(part: SopsMetadata, ran: ProgramResult) -> DecryptedValues | Decrypt
 
 
 KEY_FILE: Final = "sops-key-file"
-"""Problem code: the file of identities cannot be used."""
 CREDENTIAL: Final = "sops-age"
 """The name of the file among the credentials of a systemd service."""
 _OPTION: Final = "--sops-age-key-file"
@@ -269,21 +268,13 @@ class Keyring:
         `attempts`: asks the operator's sops about files for other keys than age; None: nothing is started. `wait_s`:
         the time to wait for that; later results are reported to listeners.
         """
-        self._named = named
-        self._attempts, self._wait_s = attempts, wait_s
+        self._named, self._attempts, self._wait_s = named, attempts, wait_s
         self._environ = os.environ if environ is None else environ
         self._known: dict[SopsMetadata, DecryptedValues | DecryptRefused] = {}
         self._digest = b""
         self._recent: set[SopsMetadata] = set()
-        self._closed: dict[Identity, FileStamp] = {}
+        self._closed: dict[Identity, Hashable] = {}
         """Objects without a key, with the stamp of the file of identities that was read last for them."""
-
-    def check(self) -> None:
-        """Read the identities once, before anything is begun.
-
-        Raises ConfigurationError: a file was named, and cannot be used.
-        """
-        self._identities()
 
     def open(self, templates: Collection[Template], is_all: bool) -> Mapping[Identity, DecryptedValues | Problem]:
         """The values of each encrypted template, or why there are none.
@@ -291,18 +282,17 @@ class Keyring:
         `is_all`: these are all of the fleet, so that nothing else need be remembered.
         """
         sealed = [(template, part) for template in templates if (part := template.sealed) is not None]
-        stamp = self._stamp()
+        stamp = file_stamp(self._file)
         try:
-            identities, fault = self._identities(), None
+            identities, fault = self.identities(), None
         except ConfigurationError as error:
             identities, fault = Identities(), str(error)
         if identities.digest != self._digest:
             self._known.clear()
             self.again()
             self._digest = identities.digest
-        known: dict[SopsMetadata, DecryptedValues | DecryptRefused] = {}
-        for _, part in sealed:
-            known[part] = known.get(part) or self._known.get(part) or decrypted_file(part, identities.keys)
+        parts = dict.fromkeys([part for _, part in sealed])
+        known = {part: self._known.get(part) or decrypted_file(part, identities.keys) for part in parts}
         self._known = known if is_all else {**self._known, **known}
         if is_all and self._attempts is not None:
             # Older revisions that are in force are asked for after the newest, and must not be asked about again.
@@ -320,7 +310,7 @@ class Keyring:
 
     def renewed(self) -> Collection[Identity]:
         """Return, once, the objects without a key for which the file of identities is another one now."""
-        closed, stamp = self._closed, self._stamp() if self._closed else None
+        closed, stamp = self._closed, file_stamp(self._file) if self._closed else None
         self._closed = dict.fromkeys(closed, stamp)
         return [identity for identity, before in closed.items() if before != stamp]
 
@@ -349,19 +339,19 @@ class Keyring:
                 wanted.setdefault(part, set()).add(template.identity)
         return self._attempts.ask(wanted, self._wait_s) if wanted else {}
 
-    def _stamp(self) -> FileStamp:
-        file = credential_file(self._named, CREDENTIAL, self._environ)
-        return file_stamp(file) if file is not None else None
+    @property
+    def _file(self) -> Path | None:
+        return credential_file(self._named, CREDENTIAL, self._environ)
 
-    def _identities(self) -> Identities:
-        file = credential_file(self._named, CREDENTIAL, self._environ)
+    def identities(self) -> Identities:
+        """Return the identities; none where no file is named. Raises ConfigurationError: it cannot be used."""
+        file = self._file
         return read_identities(file, self._environ) if file is not None else Identities()
 
 
 def _problem_of(template: Template, why: DecryptRefused, fault: str | None) -> Problem:
     code, message = why
     if fault and code == NO_KEY:
-        # For other keys sops was asked, or could be.
-        is_for_others = template.sealed is not None and template.sealed.has_others
-        code, message = (code, f"{fault}: {message}") if is_for_others else (KEY_FILE, fault)
+        is_for_sops = template.sealed is not None and template.sealed.has_others
+        code, message = (code, f"{fault}: {message}") if is_for_sops else (KEY_FILE, fault)
     return error(template.source, "sops", code, f"{template.identity} stays as it is in all clusters: {message}")

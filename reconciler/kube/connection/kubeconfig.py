@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import os
 from base64 import b64decode
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -23,7 +23,7 @@ from msgspec import Struct, field
 from reconciler.api.clusters import Cluster
 from reconciler.errors import ConfigurationError
 from reconciler.kube.kube_requests import shown_without
-from reconciler.secret_files import FileStamp, file_stamp, is_loopback, privacy_fault, read_secret_file
+from reconciler.secret_files import file_stamp, is_loopback, privacy_fault, read_secret_file
 
 FILE_MAX_BYTES = 16 * 1024 * 1024
 IN_CLUSTER: Final = "in-cluster"
@@ -151,7 +151,7 @@ def load_members(
     return configs
 
 
-def stamp_of(kubeconfig: Path | None) -> tuple[FileStamp, ...]:
+def stamp_of(kubeconfig: Path | None) -> Hashable:
     """Return a stamp of the files that `load_members` reads; it changes with them, also when one is missing."""
     return tuple(map(file_stamp, _files(kubeconfig)))
 

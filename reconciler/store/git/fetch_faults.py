@@ -97,8 +97,9 @@ def _fault(failure: Failure) -> str:
     if complaint:
         return f"git and the server say: {complaint}"
     # Newer OpenSSH tells no error when a server closes the connection at once.
-    closed = f"or {_name(failure.url)} closed the connection: is it SSH that listens there; "
-    return _NOT_FOUND.format(closed=closed if failure.url.scheme == "ssh" else "")
+    name = _name(failure.url) if failure.url.scheme == "ssh" else ""
+    closed = f"or {name} closed the connection: is it SSH that listens there; " if name else ""
+    return f"there is no repository there, or the key may not read it; {closed}does `git ls-remote STORE` find it?"
 
 
 def _not_let_in(failure: Failure) -> str:
@@ -112,8 +113,7 @@ def _not_let_in(failure: Failure) -> str:
     if "UNPROTECTED" in why or "bad permissions" in why:
         return f"others may read the SSH key {key}, so OpenSSH refuses it: chmod 600"
     try:
-        with Path(key).open("rb") as file:
-            is_key = b"PRIVATE KEY" in file.read(100)
+        is_key = b"PRIVATE KEY" in Path(key).read_bytes()[:100]
     except OSError as error:
         return f"the SSH key {key} cannot be read: {error.strerror}"
     if not is_key:
@@ -179,9 +179,6 @@ _OF_HTTP: Final = (
      "nothing listens at {name} (Connection refused: {found})"),
 )  # fmt: skip
 
-_NOT_FOUND: Final = (
-    "there is no repository there, or the key may not read it; {closed}does `git ls-remote STORE` find it?"
-)
 _IN_OUTPUT: Final = (
     (r"not appear to be a git repository|[Rr]epository .{0,300}not found|not a git repository|[Nn]o such repository",
      "there is no repository there, or it is hidden from these credentials; does `git ls-remote STORE` find it?"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from msgspec.structs import replace
 
 from reconciler.api.fleet import Snapshot, StoreFile
@@ -48,8 +49,9 @@ def test_windows_of_the_fleet_are_read() -> None:
     )
 
 
-def test_windows_of_the_fleet_are_checked() -> None:
-    text = FLEET.replace("0 0 20 12 *", "0 0 32 12 *").replace("Europe/Berlin", "Berlin").replace("hold", "keep")
+@pytest.mark.parametrize("zone", ["Berlin", "localtime", "right/Europe/Berlin"])
+def test_windows_of_the_fleet_are_checked(zone: str) -> None:
+    text = FLEET.replace("0 0 20 12 *", "0 0 32 12 *").replace("Europe/Berlin", zone).replace("hold", "keep")
     problems = parse(Snapshot(revision="c1", files=(file("fleet.yaml", text),))).problems
     assert [(problem.code, problem.path) for problem in problems] == [
         ("cron-illegal", "spec.windows[0].cron"),
