@@ -19,10 +19,12 @@ from api_reference import with_shapes
 from field_reference import policy_fields
 
 from reconciler.cli.main import ALIASES, COMMANDS, cli
+from reconciler.controller.vitals.service_vitals import Vitals
 from reconciler.kinds.interpreter import Interpreter
 from reconciler.kinds.registry import BUILT_IN
 from reconciler.ownership.directives import DIRECTIVES
 from reconciler.report.problems_text import problem_codes as explained_codes
+from reconciler.server.metrics import PREFIX, histograms, metrics
 
 ROOT = Path(__file__).resolve().parent.parent
 TARGET = ROOT / "docs/reference"
@@ -51,6 +53,29 @@ def problem_codes() -> str:
     rows = (f"|{found}|{words.meaning}|{words.remedy.replace('|', chr(92) + '|')}|" for found, words in explained)
     heads = ["# Problem codes", GENERATED, "A problem keeps its code when its text changes."]
     return "\n\n".join((*heads, "\n".join(("|code|meaning|what to do|", "|---|---|---|", *rows))))
+
+
+METRICS_HEAD = """# Metrics
+
+`reconciler run --listen 127.0.0.1:9180` serves them at `/metrics` in Prometheus' text format. No label holds the name
+of an object. Made from `reconciler/server/metrics.py`.
+"""
+METRICS_TAIL = """
+Histograms have `…_bucket` with the label `le`, `…_sum` and `…_count`. `verb` is `read`, `watch`, `create`, `apply`,
+`patch` or `delete`; `code` is the status class (`2xx`) or `none`. `phase` is `store`, `parse`, `decide`, `meet`,
+`observe`, `tick`, `read`, `plan`, `dry-run`, `write` or `record`. `receiver` is the host of a webhook.
+
+[Alert rules and a dashboard](../how-to/notify.md#prometheus-and-grafana)."""
+
+
+def metrics_page() -> str:
+    """Every metric of the service."""
+    lines = [
+        f"- `{PREFIX}{row.name}{braced}` ({row.kind}): {row.text}\n"
+        for row in (*metrics(Vitals(), 0.0), *histograms(Vitals()))
+        for braced in [f"{{{','.join(row.labels)}}}" if row.labels else ""]
+    ]
+    return f"{METRICS_HEAD}\n{''.join(lines)}{METRICS_TAIL}"
 
 
 def directives() -> str:
@@ -266,6 +291,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "directives.md": directives,
     "problem-codes.md": problem_codes,
     "cli.md": command_line,
+    "metrics.md": metrics_page,
     "kinds.md": kinds,
 }
 

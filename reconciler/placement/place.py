@@ -20,10 +20,10 @@ from reconciler.api.policies import Division
 from reconciler.api.problem import Problem, warning
 from reconciler.api.refs import Identity
 from reconciler.containment import with_subject
+from reconciler.placement.assign_replicas import CONSTRAINED_STAY, in_order_of_trial, place_by_capacity, place_copies
 from reconciler.placement.candidates import BUILT_IN, groups_of
 from reconciler.placement.capacity import FleetRoom, causes, pending_writes, remedies
 from reconciler.placement.constraints import constraints_in_force, with_closings
-from reconciler.placement.copies import CONSTRAINED_STAY, in_order_of_trial, place_by_capacity, place_copies
 from reconciler.placement.gang import components_of, place_whole
 from reconciler.placement.job_parts import PARTS_STAY, place_parts
 from reconciler.placement.placement_tables import (

@@ -231,28 +231,3 @@ class VitalsCollector(Collector):
 def exposition(vitals: Vitals, now_s: float) -> bytes:
     """Return the text that Prometheus reads. `now_s`: monotonic."""
     return generate_latest(VitalsCollector(vitals, now_s))
-
-
-def reference() -> str:
-    """`docs/reference/metrics.md`."""
-    lines = [
-        f"- `{PREFIX}{row.name}{braced}` ({row.kind}): {row.text}\n"
-        for row in (*metrics(Vitals(), 0.0), *histograms(Vitals()))
-        for braced in [f"{{{','.join(row.labels)}}}" if row.labels else ""]
-    ]
-    return f"{_REFERENCE_HEAD}\n{''.join(lines)}{_REFERENCE_TAIL}"
-
-
-_REFERENCE_HEAD: Final = """# Metrics
-
-`reconciler run --listen 127.0.0.1:9180` serves them at `/metrics` in Prometheus' text format. No label holds the name
-of an object. This page is made from `reconciler/server/metrics.py`.
-"""
-
-_REFERENCE_TAIL: Final = """
-Histograms have `…_bucket` with the label `le`, `…_sum` and `…_count`. `verb` is `read`, `watch`, `create`, `apply`,
-`patch` or `delete`; `code` is the status class (`2xx`) or `none`. `phase` is `store`, `parse`, `decide`, `meet`,
-`observe`, `tick`, `read`, `plan`, `dry-run`, `write` or `record`. `receiver` is the host of a webhook.
-
-[Alert rules and a dashboard](../how-to/notify.md#prometheus-and-grafana) come with the project.
-"""

@@ -8,7 +8,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from reconciler.controller.vitals.service_vitals import RoundPhase, Vitals
 from reconciler.notify.post import Deliveries
-from reconciler.server.metrics import PREFIX, exposition, histograms, metrics, reference
+from reconciler.server.metrics import PREFIX, exposition, histograms, metrics
 from reconciler.state import HealthWord, Lag, RevisionStep
 from tests.fakes.rollouts import PAUSED
 from tests.unit.server.vital_signs import busy, cluster_state, showing
@@ -91,10 +91,6 @@ def test_names_follow_the_rules_of_prometheus() -> None:
                                    "version", "revision", "receiver", "rollout", "stage"}, row.name  # fmt: skip
 
 
-def test_the_reference_page_is_that_of_the_table() -> None:
-    assert (ROOT / "docs/reference/metrics.md").read_text() == reference()
-
-
 def test_names_of_histograms_are_of_seconds_and_of_no_gauge() -> None:
     for row in HISTOGRAMS:
         assert re.fullmatch(r"[a-z][a-z_]*_seconds", row.name), row.name
@@ -158,7 +154,7 @@ def test_receivers_are_told_of_by_their_host() -> None:
 
 
 def test_the_reference_names_every_metric_and_no_other() -> None:
-    shown = set(re.findall(rf"{PREFIX}(\w+)", reference()))
+    shown = set(re.findall(rf"{PREFIX}(\w+)", (ROOT / "docs/reference/metrics.md").read_text()))
     assert shown == {row.name for row in METRICS} | {row.name for row in HISTOGRAMS}
 
 
