@@ -136,6 +136,8 @@ def with_stages(plan: Plan, before: Schedule, after: Schedule) -> Plan:
         _staged(change, places, (selection if one in after.bindings else known).rollouts.get(one, ()))
         for change in plan.changes
         for one in (change.identity,)
+        # Two Rollouts that speak for one object leave it as it is.
+        if before is after or one not in selection.tied or change.action in (Action.DELETE, Action.RELEASE)
     )
     problems = (each for one in after.fleet.rollouts for each in lay_out(one, after.fleet.clusters).problems)
     return replace(

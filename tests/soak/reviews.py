@@ -148,10 +148,13 @@ class ReviewWalk:
         self.owed |= {step.copy for step in promised - due} & staged
         if any(one["now"] is None or one["now"]["state"] != "done" for one in pending.get("stages", ())):
             return  # Without the clusters nobody knows where a release stands that waits already.
+        if _by_guard(pending):
+            # Both commits are too many together, and one review knows nothing of the other.
+            promised -= _by_guard(live)
         unlike = {
             "made, not reviewed": due - promised - at_once,
             "reviewed, not made": {step for step in promised - due if step.copy not in staged},
-            "held, not reviewed": held - _held(offline) - promised,
+            "held, not reviewed": held - _held(offline) - _due(offline),
         }
         for what, steps in unlike.items():
             for step in sorted(steps):
@@ -251,6 +254,10 @@ def _due(plan: Document) -> set[Step]:
 
 def _held(plan: Document) -> set[Step]:
     return _steps(one for one in plan["changes"] if one["held"] is not None)
+
+
+def _by_guard(plan: Document) -> set[Step]:
+    return _steps(one for one in plan["changes"] if str(one["held"]).startswith("guard"))
 
 
 def _errors(plan: Document) -> bool:

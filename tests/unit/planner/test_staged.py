@@ -257,3 +257,12 @@ def test_the_guard_counts_together_what_is_due_together(
     plan = compared(fleet_of(*beside, *maps.values()), fleet_of(*beside, *stay))
     assert {(one.identity.name, one.cluster) for one in plan.changes if one.held} == held
     assert bool(plan.held_digest) == bool(held)
+
+
+def test_what_two_rollouts_speak_for_is_left_as_it_is() -> None:
+    both = [rollout(name=name) for name in ("one", "other")]
+    base = fleet_of(deployment(), DEPLOYMENTS, policy("ConfigMap", name="maps"), *both)
+    head = fleet_of(deployment(image="nginx:2"), DEPLOYMENTS, policy("ConfigMap", name="maps"), config_map(), *both)
+    plan = compared(base, head)
+    assert "rollout-template-tied" in {problem.code for problem in plan.problems}
+    assert not plan.changes
