@@ -520,9 +520,65 @@ def rollouts(s: Store) -> None:
             spec["pin"] = {} if spec.get("pin") else {rng.choice(spec["stages"])["name"]: s.tip[:12]}
 
 
+def namespaces(s: Store) -> None:
+    """Write a Namespace that a policy of its own claims, or take one or both away."""
+    rng, name = s.rng, s.rng.choice(SPACES)
+    meta: Doc = {"name": name, "labels": {"team": rng.choice("ab")}}
+    chosen = [{"apiVersion": "v1", "kind": "Namespace", "name": name}]
+    docs = [doc for doc in s.docs() if doc["metadata"]["name"] in (name, f"space-{name}")
+            and doc["kind"] in ("Namespace", "ClusterPropagationPolicy")]  # fmt: skip
+    if not docs:
+        s.add({"apiVersion": "v1", "kind": "Namespace", "metadata": meta})
+        s.add(s.propagation(f"space-{name}", "", chosen))
+        return
+    for doc in docs if rng.random() < 0.5 else [rng.choice(docs)]:
+        s.remove(doc)
+
+
+def promotion(s: Store) -> None:
+    if docs := s.docs("Promotion"):
+        s.remove(docs[0])
+        return
+    spec = {"from": SPACES[0], "to": SPACES[1], "namespaces": {SPACES[0]: SPACES[1]},
+            "follow": s.rng.choice((["images"], ["images", "values"]))}  # fmt: skip
+    s.add({"apiVersion": FLEET, "kind": "Promotion", "metadata": {"name": "p"}, "spec": spec}, "promotion.yaml")
+
+
+def marks(s: Store) -> None:
+    """Write or take out what an object says to the reconciler, values that nobody knows as well."""
+    if docs := s.templates():
+        place, key, values = s.rng.choice((
+            ("labels", "resourcetemplate.karmada.io/retain-replicas", ("true", "yes")),
+            ("annotations", "work.karmada.io/conflict-resolution", ("abort", "overwite")),
+            ("annotations", "fleet.reconciler/wave", ("1", "3")),
+            ("annotations", "fleet.reconciler/bring", ("services", "autoscalers,budgets")),
+            ("annotations", "kustomize.toolkit.fluxcd.io/prune", ("disabled",)),
+        ))  # fmt: skip
+        entries, value = s.rng.choice(docs)["metadata"].setdefault(place, {}), s.rng.choice(values)
+        if entries.pop(key, None) != value:
+            entries[key] = value
+
+
+def approving(s: Store) -> None:
+    """Approve the commit before, whether or not a stage waits for it; or take the approvals out."""
+    if docs := s.docs("Rollout"):
+        spec = s.rng.choice(docs)["spec"]
+        entry = {"stage": s.rng.choice(spec["stages"])["name"], "revision": s.tip[:12]}
+        spec["approvals"] = [] if spec.get("approvals") else [entry]
+
+
+def swap(s: Store) -> None:
+    """Exchange the names of two objects of a kind, so that each stands in the file of the other."""
+    docs = s.docs(s.rng.choice(PLAIN))
+    if len(docs) > 1:
+        one, other = s.rng.sample(docs, 2)
+        one["metadata"], other["metadata"] = other["metadata"], one["metadata"]
+
+
 EDITS: Final[tuple[Callable[[Store], None], ...]] = (
     add_template, remove_template, rename_template, other_kind, other_space, content, content, image, image, replicas,
     labels, annotate, immutable, into_other_file, rename_folder, remove_file, several, several,
     add_policy, remove_policy, rename_policy, placing, placing, policy_field, policy_field, overrides, overrides,
     clusters, clusters, fleet, rollouts, rollouts,
+    namespaces, namespaces, promotion, marks, marks, approving, swap,
 )  # fmt: skip
