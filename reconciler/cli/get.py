@@ -71,6 +71,8 @@ def command(
     require_clusters(fleet, store)
     check_clusters(clusters, fleet)
     kinds = [one.strip() for one in kind.split(",") if one.strip()]
+    if all_namespaces and name:
+        raise click.UsageError("NAME is an object of one namespace; give -n instead of -A, or leave NAME out")
     namespace = "" if all_namespaces else namespace
     aliases = {cluster.name: cluster.alias for cluster in fleet.clusters.values()}
     every = Query(kind="", name=name or "", namespace=namespace, selector=selector, form=output, aliases=aliases,
