@@ -66,14 +66,19 @@ def registry_access(environ: Mapping[str, str]) -> RegistryAccess:
     try:
         tls = ssl.create_default_context(cadata=own.decode()) if own else None
     except (ssl.SSLError, ValueError) as error:
-        raise StoreError("RECONCILER_OCI_CA: the file holds no certificate that can be read") from error
-    return RegistryAccess(_logins(logins) if logins else {}, tls, keys)
+        what = f"RECONCILER_OCI_CA {environ.get('RECONCILER_OCI_CA', '')}".strip()
+        raise StoreError(f"{what}: it holds no certificate that can be read; write its PEM there again") from error
+    return RegistryAccess(_logins(logins, f"{_AUTH_FILE} {_file(environ, _AUTH_FILE)}") if logins else {}, tls, keys)
+
+
+def _file(environ: Mapping[str, str], variable: str) -> Path | None:
+    credential = {_AUTH_FILE: "oci-auth", _VERIFY_KEY: "oci-verify-key"}[variable]
+    return credential_file(Path(environ[variable]) if environ.get(variable) else None, credential, environ)
 
 
 def _file_content(environ: Mapping[str, str], variable: str) -> bytes:
     """Return the content of the file that a variable, or a credential of systemd, names; empty: none does."""
-    credential = {_AUTH_FILE: "oci-auth", _VERIFY_KEY: "oci-verify-key"}[variable]
-    file = credential_file(Path(environ[variable]) if environ.get(variable) else None, credential, environ)
+    file = _file(environ, variable)
     try:
         # Whoever can change a key decides what is signed; that others can read it does not matter.
         return read_secret_file(file, variable, environ) if file is not None else b""
@@ -81,7 +86,7 @@ def _file_content(environ: Mapping[str, str], variable: str) -> bytes:
         raise StoreError(str(error)) from error
 
 
-def _logins(data: bytes) -> dict[str, str]:
+def _logins(data: bytes, where: str) -> dict[str, str]:
     try:
         logins: dict[str, str] = {}
         for name, entry in orjson.loads(data)["auths"].items():
@@ -93,7 +98,7 @@ def _logins(data: bytes) -> dict[str, str]:
         return logins
     except (ValueError, KeyError, TypeError, AttributeError):
         raise StoreError(
-            f'{_AUTH_FILE}: it is no config.json of `docker login`: {{"auths": {{"HOST": {{"auth": …}}}}}}'
+            f'{where}: it is no config.json of `docker login`: {{"auths": {{"HOST": {{"auth": …}}}}}}'
         ) from None
 
 

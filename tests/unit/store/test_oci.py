@@ -367,7 +367,15 @@ async def test_a_file_of_logins_is_read_as_other_secrets(text: str, mode: int, w
     file.write_text(text)
     file.chmod(mode)
     async with followed("oci://localhost/fleet", tmp_path, {"RECONCILER_OCI_AUTH_FILE": str(file)}) as source:
-        with pytest.raises(StoreError, match=why):
+        with pytest.raises(StoreError, match=f"RECONCILER_OCI_AUTH_FILE {file}: .*{why}"):
+            await source.ask_now()
+
+
+async def test_a_file_of_authorities_that_is_cut_off_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "ca.pem"
+    file.write_text("-----BEGIN CERTIFICATE-----\nMIIB\n")
+    async with followed("oci://localhost/fleet", tmp_path, {"RECONCILER_OCI_CA": str(file)}) as source:
+        with pytest.raises(StoreError, match=f"RECONCILER_OCI_CA {file}: it holds no certificate that can be read"):
             await source.ask_now()
 
 
