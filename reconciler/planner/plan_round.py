@@ -6,7 +6,7 @@ Both are pure functions of frozen values: the same input gives the same output, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from msgspec.structs import replace
@@ -15,7 +15,7 @@ from reconciler.api.binding import PreviousPlacement, TargetCluster
 from reconciler.api.clusters import NotRead, Observations
 from reconciler.api.content import dig
 from reconciler.api.fleet import Fleet
-from reconciler.api.ledger import AppliedRow, SuspensionRecord
+from reconciler.api.ledger import SuspensionRecord
 from reconciler.api.plan import FORMER_COUNTS, Cause, Change, HeldBy, Hold, Manifest, PlacementChange, Plan
 from reconciler.api.problem import with_problems
 from reconciler.api.refs import GVK, Identity
@@ -163,11 +163,11 @@ def compare_revisions(
     )
 
 
-def copies_in(ledger: Mapping[str, Mapping[Identity, AppliedRow]]) -> dict[Identity, set[str]]:
-    """Return the clusters where each object was last applied, by identity."""
+def copies_in(clusters: Mapping[str, Collection[Identity]]) -> dict[Identity, set[str]]:
+    """Return the clusters of each object, by identity; of the ledger, those where it was last applied."""
     copies: dict[Identity, set[str]] = {}
-    for cluster, rows in ledger.items():
-        for identity in rows:
+    for cluster, identities in clusters.items():
+        for identity in identities:
             copies.setdefault(identity, set()).add(cluster)
     return copies
 

@@ -22,6 +22,7 @@ from reconciler.controller.cluster_reads.members import Reachable, ReadRequest
 from reconciler.controller.tasks import in_thread
 from reconciler.incremental import patched
 from reconciler.observations import Replicas, others_at_rest
+from reconciler.planner import copies_in
 from reconciler.scheduler import RUNS_ONCE, Schedule, package_mates, withheld_prerequisites
 
 _NONE: frozenset[Identity] = frozenset()
@@ -114,14 +115,8 @@ def joined(*each: Mapping[str, Collection[Identity]]) -> dict[str, frozenset[Ide
 def _where(
     schedule: Schedule, ledger: Ledger, copies: Mapping[str, Collection[Identity]], clusters: Iterable[str]
 ) -> dict[Identity, set[str]]:
-    where: dict[Identity, set[str]] = {}
-    for cluster, marked in copies.items():
-        for identity in marked:
-            where.setdefault(identity, set()).add(cluster)
     chosen = frozenset(clusters)
-    for cluster in chosen:
-        for identity in ledger.get(cluster, {}):
-            where.setdefault(identity, set()).add(cluster)
+    where = copies_in(joined(copies, {cluster: ledger.get(cluster, {}) for cluster in chosen}))
     for identity, binding in schedule.bindings.items() if chosen else ():
         for cluster in chosen.intersection(binding.clusters):
             where.setdefault(identity, set()).add(cluster)
