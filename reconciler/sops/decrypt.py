@@ -170,7 +170,7 @@ def _missing_keys(sealed: SopsMetadata, shares: int, *, has_identities: bool) ->
         return f"{needed} of its {of} groups of keys are needed, and {shares} opened; it is encrypted for {recipients}"
     if has_identities:
         return f"no identity of --sops-age-key-file opens it; it is encrypted for {recipients}"
-    return f"--sops-age-key-file names no identities; it is encrypted for {recipients}"
+    return f"no identity was given (--sops-age-key-file); it is encrypted for {recipients}"
 
 
 def _plain(cipher: AESGCM, ciphertext: str, about: str) -> tuple[bytes, str]:
