@@ -203,11 +203,15 @@ _NEARLY: Final = 0.9
 """Two names of variables are so alike, from 0 to 1, that one is surely a slip."""
 
 
+_OF_STORES: Final = ("RECONCILER_GIT_", "RECONCILER_OCI_")
+"""Variables without an option begin so."""
+
+
 def _warn_of_misspelt_variables(command: click.Command) -> None:
     """Name each variable that the command does not read and that is nearly one that it reads."""
     known = {parameter.envvar for parameter in command.params if isinstance(parameter.envvar, str)}
     for name in os.environ.keys() - known:
-        if name.startswith("RECONCILER_"):
+        if name.startswith("RECONCILER_") and not name.startswith(_OF_STORES):
             from difflib import get_close_matches
 
             from reconciler.cli.printing import remark

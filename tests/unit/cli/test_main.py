@@ -376,3 +376,12 @@ def test_a_folder_that_this_user_may_not_enter_is_named_with_its_owner_and_what_
     monkeypatch.setattr(cli, "main", refuse)
     told = f"user {os.geteuid()} may not use {closed} of {closed.owner()}: work as {closed.owner()}, or fix its owner"
     assert f"{closed}/journal.db: Permission denied; {told}" in run("diff").err
+
+
+def test_variables_of_stores_that_have_no_option_are_no_slips(tmp_path: Path) -> None:
+    """`run` has RECONCILER_LISTEN_TOKEN_FILE, which is nearly one that it reads as well."""
+    names = ("RECONCILER_GIT_TOKEN_FILE", "RECONCILER_LISTEN_TOKEN_FIL")
+    told = run("run", str(tmp_path / "missing"), **dict.fromkeys(names, "token"))
+    assert told.code != 0
+    assert "run does not read RECONCILER_LISTEN_TOKEN_FIL; did you mean RECONCILER_LISTEN_TOKEN_FILE?" in told.err
+    assert "RECONCILER_GIT_TOKEN_FILE" not in told.err
