@@ -94,16 +94,16 @@ def older_revisions(store: str) -> RevisionsInForce | None:
     if location.repository is None:
         return None
     url = parse_git_url(store) if is_git_url(store) and cache_folder() is not None else None
-    source = _Repository(location.repository, location.subdir, url)
+    source = _Repository(location, location.repository, url)
     return RevisionsInForce(source, source.fleet_at)
 
 
 class _Repository:
     """A repository on this machine: a person's, or the clone of a URL, into which a commit may still be fetched."""
 
-    def __init__(self, folder: Path, subdir: str, url: GitUrl | None) -> None:
+    def __init__(self, location: StoreLocation, folder: Path, url: GitUrl | None) -> None:
+        self._location = location
         self._folder = folder
-        self._subdir = subdir
         self._url = url
 
     @cached_property
@@ -111,10 +111,16 @@ class _Repository:
         # Git takes as long as all the rest of a small command.
         from reconciler.store.git.git_past import GitPast
 
-        return GitPast(self._folder, self._subdir)
+        return GitPast(self._folder, self._location.subdir)
 
     def resolve(self, texts: Collection[str]) -> dict[str, str]:
-        """Return the commits that texts name."""
+        """Return the commits that texts name: HEAD if the files lie as it has them."""
+        if "HEAD" in texts:
+            from reconciler.store.git.snapshot import GitStore
+            from reconciler.store.source import uncommitted
+
+            with suppress(StoreError), GitStore(self._folder) as repository:
+                return {} if uncommitted(self._location) else {"HEAD": repository.resolve("HEAD")}
         return self._git.resolve(texts)
 
     def ancestry(self, revisions: Collection[str], head: str) -> Ancestry:

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from reconciler.api.clusters import ClusterObservation, Observations, Read
 from reconciler.api.fleet import Fleet
-from reconciler.api.ledger import JournalSnapshot
+from reconciler.api.ledger import GuardsInForce, JournalSnapshot
 from reconciler.api.problem import NOWHERE, Problem, warning
 from reconciler.api.rollout_progress import RolloutProgress
 from reconciler.clock import Clock, SystemClock, within
@@ -142,11 +142,25 @@ async def plan_once(fleet: Fleet, access: Access, *, at: str | None = None, serv
     async with open_members(fleet, access) as members:
         with _read_journal(access) as journal:
             known = await _journal_snapshot(fleet, members, access, journal)
+            record = known.losses.guards
+            if record is not None and await _are_committed(fleet, record, access):
+                fleet = replace(fleet, revision=record.revision)
             (planned, *_), refused = await asyncio.gather(
                 read_and_plan(fleet, members, known, access, at=at or "", server_side=server_side),
                 _refusal(fleet, members, access, journal),
             )
     return replace(planned, plan=replace(planned.plan, problems=(*planned.plan.problems, *refused)))
+
+
+async def _are_committed(fleet: Fleet, record: GuardsInForce, access: Access) -> bool:
+    """Return whether the files of a work tree are those of the applied commit, whose older settings count beside them.
+
+    Files count as the next revision, by which these settings would not count any more.
+    """
+    has_older = record.former_windows or record.former_suspensions or record.active != record.written
+    if not has_older or access.revisions is None or not fleet.revision.startswith("dir:"):
+        return False
+    return await access.revisions.lying() == record.revision
 
 
 async def _refusal(fleet: Fleet, members: MemberClusters, access: Access, journal: Journal | None) -> list[Problem]:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from reconciler.sim import BackgroundFleet, ClusterSpec, background_fleet
+from tests.fakes.store_trees import commit_all
 from tests.unit.cli.command_line import APP, Ran, run, write_store
 
 
@@ -60,3 +61,19 @@ def test_one_change_is_one_change(store: Path, fleet: BackgroundFleet) -> None:
     apply(store, fleet)
     fleet.call(lambda box: box["m1"].state.store.remove(("", "configmaps"), "demo", "app"))
     assert "1 change made, 0 failed" in apply(store, fleet).err
+
+
+def test_the_files_of_the_applied_commit_are_no_later_revision(store: Path, fleet: BackgroundFleet) -> None:
+    """A suspension that this commit takes out counts until the next one, also for `diff` of its clean files."""
+    suspended = APP.replace("spec:\n", "spec:\n  suspension: {dispatching: true}\n")
+    for text in (suspended, APP.replace("key: value", "key: other")):
+        (store / "app.yaml").write_text(text)
+        commit_all(store)
+        apply(store, fleet)
+    kubeconfig = str(fleet.call(lambda box: box.kubeconfig))
+    beside = ("--journal", f"{store.parent}/j.db", "--kubeconfig", kubeconfig)
+    committed = run("diff", str(store), "--rev", "HEAD", *beside)
+    assert "susp" in committed.out
+    assert run("diff", str(store), *beside).out == committed.out
+    (store / "more.yaml").write_text(APP.replace("app", "more"))
+    assert "susp" not in run("diff", str(store), *beside).out, "with another file it is the next revision"
