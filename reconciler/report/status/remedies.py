@@ -60,7 +60,7 @@ _HOLDS: Final = {
     HeldBy.REPLACEMENT: "see `reconciler diff`; it is deleted and created only where annotation and kind allow that",
     HeldBy.SETTINGS: "the store says so (spec.mode, spec.drift; what was loosened counts from the next commit on); "
     "`reconciler diff` shows what differs",
-    HeldBy.SUSPENDED: "`reconciler resume`, or take the suspension out of the policy",
+    HeldBy.SUSPENDED: "take the suspension out of the policy",
     HeldBy.WINDOW: "nothing: it is made when the window opens; `spec.windows` of the Fleet document says when",
     HeldBy.STAGE: "nothing here: it is made with the turn of its cluster; `reconciler status` shows the stages",
     HeldBy.OTHERS: "it is made once what it waits for has come or gone; fix what an API server would refuse",
@@ -180,8 +180,8 @@ def remedy(
             return remedy_of(code) or ""
         case Frozen():
             return _with_commit(_EVENTS[EventKind.FROZEN], revision)
-        case Held(by=by):
-            return _HOLDS.get(by, "")
+        case Held(by=by, order=order):
+            return todo_of(EventKind.SUSPENDED, order, {}) if order else _HOLDS.get(by, "")
         case Failed(is_altered=True, why=why):
             return _MEND_ADMISSION if FLEET_LABEL in why else f"{_MEND_ADMISSION}, or {_LEAVE_FIELD}"
         case Failed(code=code) if code:

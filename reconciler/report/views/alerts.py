@@ -26,9 +26,9 @@ NEEDS_MAX: Final = 200
 _WEIGHTS, _KINDS = list(Weight), list(AlertKind)
 """Both in the order of alerts."""
 _IN_STATES: Final = frozenset(
-    {MOVE_STALLED, "object-not-ours", "object-of-another-tool", "object-let-go", "object-not-read"}
+    {MOVE_STALLED, "object-not-ours", "object-of-another-tool", "object-let-go", "object-not-read", "cluster-not-read"}
 )
-"""Problems that are also the state of an object, which names the cluster and the object."""
+"""Problems that are also the state of an object or a cluster, which names it."""
 
 
 class Alerts(Struct, frozen=True, kw_only=True):

@@ -145,6 +145,19 @@ def test_the_author_of_a_commit_is_named_only_where_a_document_may_be_to_blame(
     assert cause.todo and bool(cause.revision) is is_by_commit
 
 
+@pytest.mark.parametrize(
+    ("order", "todo"),
+    [
+        ("Deployment demo/web", "`reconciler resume Deployment/web -n demo` ends it"),
+        ("cluster m1", "`reconciler resume cluster m1` ends it"),
+        ("", "take the suspension out of the policy"),
+    ],
+)
+def test_a_suspension_names_the_command_that_ends_it(order: str, todo: str) -> None:
+    """`reconciler resume` alone is refused, and does not end what a policy suspends."""
+    assert remedy("m1", WEB, Held(HeldBy.SUSPENDED, "suspended", order), "web.yaml:1", "ab" * 20) == todo
+
+
 def test_a_command_names_the_context_of_its_cluster() -> None:
     crash = Degraded("it crashes", reason="CrashLoopBackOff")
     assert (

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from reconciler.api.ledger import EvictionRecord, SuspensionRecord
 from reconciler.api.plan import Cause
-from reconciler.api.problem import Problem, Severity, Source
+from reconciler.api.problem import NOWHERE, Problem, Severity, Source
 from reconciler.api.refs import Identity
 from reconciler.report.views import AlertKind, JournalRows, Weight
 from reconciler.report.views.alerts import NEEDS_MAX, needs_of
@@ -149,3 +149,15 @@ def test_a_store_that_cannot_be_read_comes_first() -> None:
     assert [need.what for need in found.listed] == [AlertKind.SOURCE, AlertKind.AWAY, AlertKind.PROBLEM]
     assert "hunter2secret" not in found.listed[0].why
     assert found.listed[0].since == "2026-11-21T09:00:00Z"
+
+
+def test_a_cluster_that_cannot_be_read_is_one_need() -> None:
+    """Its problem says the same, without since when and with less to do."""
+    unread = Problem(source=NOWHERE, path="", code="cluster-not-read", message="refused", cluster="m1")
+    scene = Scene("m1", "m2")
+    scene.apply()
+    scene.away = {"m1": "refused"}
+    sight = sight_of(scene.facts())
+    plan = replace(sight.picture.round.plan, problems=(unread,))
+    sight = replace(sight, picture=replace(sight.picture, round=replace(sight.picture.round, plan=plan)))
+    assert [need.what for need in needs_of(sight).listed] == [AlertKind.AWAY]
