@@ -163,7 +163,7 @@ class AdmissionFailed(NotCarriedOut):
     """500: an admission webhook that has to be asked did not answer: the object was not even stored."""
 
     todo = (
-        "have whoever runs that webhook fix it, or take its configuration out of {cluster} (`kubectl "
+        "have whoever runs that webhook fix it, or take its configuration out of the store, else {cluster} (`kubectl "
         "get validatingwebhookconfigurations,mutatingwebhookconfigurations`); it is retried automatically"
     )
 
