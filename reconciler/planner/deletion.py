@@ -164,7 +164,11 @@ def _loss(cluster: str, template: Template, owner: OwnershipRecord, inputs: Loss
     reach = inputs.broken.by(template)
     if reach is not None:
         return LossCause.UNKNOWN, reach.why
-    if binding is not None:
+    staging = inputs.schedule.staging
+    # Clusters in which it stays until their stage, though the store has it there no more.
+    staying = staging.lingering.get(identity, frozenset()) if staging is not None else frozenset()
+    is_gone = bool(staying) and binding is not None and staying.issuperset(binding.clusters)
+    if binding is not None and not is_gone:
         if (identity, cluster) in inputs.schedule.ticked:
             return LossCause.MOVED_BY_TICK, "its replicas were moved away"
         reason = binding.cluster_reasons.get(cluster)
@@ -176,7 +180,7 @@ def _loss(cluster: str, template: Template, owner: OwnershipRecord, inputs: Loss
         # It had no policy, and often no template: it followed what lives in it.
         loss = LossCause.POLICY_LEFT if identity in fleet.templates else LossCause.TEMPLATE_LEFT
         return loss, "nothing in it goes there any more"
-    if identity not in fleet.templates:
+    if identity not in fleet.templates or (is_gone and not owner.dependency):
         return LossCause.TEMPLATE_LEFT, "its template left the store"
     if owner.dependency:
         return LossCause.DEPENDENCY_UNNEEDED, "nothing that refers to it lives there any more"
