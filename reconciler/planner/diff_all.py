@@ -294,10 +294,13 @@ def _compare(comparer: Comparer, manifest: Manifest, ownership: Ownership | None
         definition = schedule.definition_of(identity[:2])
         if definition is None or member.name not in schedule.bindings[definition].clusters:
             return Comparison(problem=not_served(manifest, member))
+        versions = served_versions(schedule.fleet.templates[definition].body)
         match member.live(definition):
             case Present(object=crd) if manifest.gvk.version in served_versions(crd.body):
                 # An API server that has just started serves the kinds of definitions last, and keeps their objects.
                 live = Unknown(why=f"{manifest.gvk.text} is not served yet, although its definition is there")
+            case _ if manifest.gvk.version not in versions:
+                return Comparison(problem=not_served(manifest, member, versions))
             case crd:
                 live, is_of_other_version = Absent(), isinstance(crd, Present)
     elif is_served and bool(identity.namespace) != member.served[manifest.gvk]:

@@ -85,15 +85,13 @@ def without_definition(schedule: Schedule) -> set[Identity]:
 def differing_prerequisites(before: Schedule, after: Schedule, suspects: Collection[Identity]) -> set[Identity]:
     """Return the Namespaces and definitions among `suspects` whose effect on dependents differs."""
     needed = (identity for identity in suspects if identity[:2] in (_NAMESPACE, _DEFINITION))
-    return {
-        identity for identity in needed if _clusters_and_holds(before, identity) != _clusters_and_holds(after, identity)
-    }
+    return {identity for identity in needed if _effect(before, identity) != _effect(after, identity)}
 
 
-def _clusters_and_holds(schedule: Schedule, needed: Identity) -> tuple[tuple[Hashable, ...], tuple[Hashable, ...]]:
-    """Return the relevant clusters of a prerequisite, and those where it is held back."""
-    clusters = _clusters(schedule, needed) if needed[:2] == _DEFINITION else ()
-    return (clusters, _withheld_in(schedule, needed))
+def _effect(schedule: Schedule, needed: Identity) -> tuple[Hashable, ...]:
+    """Return the relevant clusters of a prerequisite, those where it is held back, and a definition's digest."""
+    template = schedule.fleet.templates.get(needed) if needed[:2] == _DEFINITION else None
+    return (_withheld_in(schedule, needed), template and (_clusters(schedule, needed), template.digest))
 
 
 def _withheld_in(schedule: Schedule, identity: Identity) -> tuple[tuple[str, Hold], ...]:
@@ -103,7 +101,8 @@ def _withheld_in(schedule: Schedule, identity: Identity) -> tuple[tuple[str, Hol
 
 def signature_of_prerequisites(schedule: Schedule, identity: Identity) -> Hashable:
     """Return the effect of an object's prerequisites: equal ones have an equal result."""
-    standings = [(needed, _clusters_and_holds(schedule, needed)) for needed in prerequisites(schedule, identity)]
+    all_needed = dict.fromkeys((*prerequisites(schedule, identity), schedule.definitions.get(identity[:2])))
+    standings = [(needed, _effect(schedule, needed)) for needed in all_needed if needed is not None]
     # A Namespace that is not held back asks nothing of an object, whether anything lives in it or not.
     return tuple([(needed, standing) for needed, standing in standings if any(standing) or needed[:2] != _NAMESPACE])
 

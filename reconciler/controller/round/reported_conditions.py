@@ -72,6 +72,7 @@ class ReportedConditions:
         self._journal = journal
         self._episodes = Episodes(journal, _KINDS)
         self._failures: dict[Copy, str] = {}
+        self._read: Collection[str] = ()  # The clusters that were when it took in the state before.
         self._drifts: dict[Copy, tuple[Change, Event]] = {}
         self._held: Mapping[Copy, Held] = {}
         self.held_by: dict[Copy, str] = {}
@@ -275,12 +276,16 @@ class ReportedConditions:
         number, events = self._journal.complete_rounds(), []
         for turn in turns:
             failed, copy = turn.after.sync if turn.after is not None else None, (turn.cluster, turn.identity)
+            is_first = self._failures.get(copy) is None and turn.cluster not in self._read
+            if turn.after is None and copy in self._failures:
+                self._failures[copy] = ""  # It is over: the same one is a new one.
             if not isinstance(failed, Failed) or failed.is_evaluated or self._failures.get(copy) == failed.why:
                 continue
             self._failures[copy] = failed.why
             data = {"cause": "problem", "error": failed.why, **_behind(state, copy, failed), **_group(copy)}
-            if self._last_failure(_subject(copy)) != failed.why:
+            if not is_first or self._last_failure(_subject(copy)) != failed.why:
                 events.append(Event(round=number, time=now, kind=EventKind.FAILED, subject=_subject(copy), data=data))
+        self._read = {name for name, member in state.facts.members.items() if isinstance(member, Read)}
         self._journal.record_events(events)
         return tuple(events)
 

@@ -131,11 +131,10 @@ class ClusterWatches(ClusterTasks[GVK]):
     def _lived(self, gvk: GVK, early_ends: EarlyEnds, begun_s: float) -> bool:
         if self._clock.monotonic_s() - begun_s < timing.LIVED_S:
             return False
-        early_ends.lived()
-        self._handler.unwatched(self.member.name, gvk, "")
+        early_ends.in_a_row, name = 0, self.member.name
+        self._handler.unwatched(name, gvk, "")
         self._restless.discard(gvk)
         if not self._restless:
-            name = self.member.name
             self._shared.transitions.leave(name, "watches last again", event="WatchesLast", cluster=name)
         return True
 
@@ -160,10 +159,6 @@ class EarlyEnds:
 
     def __init__(self, jitter: Callable[[], float]) -> None:
         self._jitter = jitter
-        self.in_a_row = 0
-
-    def lived(self) -> None:
-        """Reset: the stream lived long enough."""
         self.in_a_row = 0
 
     def ended_early_s(self, *, has_told: bool = False, has_failed: bool = False) -> float:
