@@ -56,7 +56,7 @@ def entries_of(body: JsonObject) -> tuple[JsonObject, ...]:
 
 def made_by(body: JsonObject) -> str:
     """Return the field manager of the oldest entry, of an object that nobody has written since else; empty: unknown."""
-    entries = sorted(entries_of(body), key=lambda entry: str(entry.get("time") or ""))
+    entries = sorted(entries_of(body), key=lambda entry: (bool(entry.get("subresource")), str(entry.get("time") or "")))
     return next((str(entry["manager"]) for entry in entries if entry.get("manager")), "")
 
 

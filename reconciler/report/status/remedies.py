@@ -124,7 +124,8 @@ def behind(facts: StateFacts, cluster: str, identity: Identity, trouble: SyncSta
     if isinstance(trouble, Degraded | Progressing) and row is not None:
         revision = row.revision or revision
     elif isinstance(trouble, Failed):
-        revision = trouble.revision or revision
+        # What was once applied in a namespace, or in none: the cluster is another since.
+        revision = "" if trouble.code == "scope-differs" and row is not None else trouble.revision or revision
     elif isinstance(trouble, Held):
         is_moved = any(change.cause is Cause.PLACEMENT for change in facts.changes.get((cluster, identity), ()))
         is_by_tick = is_moved and any(one.cluster == cluster for one in facts.journal.observations.constraints)
@@ -180,6 +181,8 @@ def remedy(
             return remedy_of(code) or ""
         case Frozen():
             return _with_commit(_EVENTS[EventKind.FROZEN], revision)
+        case Held(why=why) if "`reconciler evict`" in why:
+            return f"`reconciler evict {scope_words(str(identity))} --cluster {cluster}` takes it away"
         case Held(by=by, order=order):
             return todo_of(EventKind.SUSPENDED, order, {}) if order else _HOLDS.get(by, "")
         case Failed(is_altered=True, why=why):
@@ -226,8 +229,8 @@ def remedy_of(code: str) -> str | None:
 
 
 def remedy_of_problem(code: str, revision: str) -> str:
-    """Return the remedy of an error that came with a commit."""
-    revert = "" if code in OF_MACHINE else _with_commit(" Or `git revert {commit}`", revision)
+    """Return the remedy of an error. `revision`: the commit that it came with; empty: none."""
+    revert = _with_commit(" Or `git revert {commit}`", revision) if revision and code not in OF_MACHINE else ""
     return f"{remedy_of(code) or 'Correct that line.'}{revert}"
 
 

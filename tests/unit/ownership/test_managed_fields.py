@@ -16,7 +16,7 @@ from reconciler.ownership import (
     subtree,
     union,
 )
-from reconciler.ownership.managed_fields import difference, managers_of, paths_of
+from reconciler.ownership.managed_fields import difference, made_by, managers_of, paths_of
 from tests.unit.ownership_notation import US, fields_v1, managed
 
 
@@ -85,3 +85,12 @@ def test_names_owners_below_a_path_and_the_last_writer_first() -> None:
     assert [owner.manager for owner in owners_of(live, ("spec", "a"))] == ["two", "one"]
     assert managers_of(live, ("spec", "a", "b")) == {"one"}
     assert managers_of(live, ("status",)) == frozenset()
+
+
+def test_who_writes_the_status_in_the_second_of_the_creation_did_not_make_it() -> None:
+    entry = {"operation": "Update", "time": "2026-01-01T00:00:00Z", "fieldsV1": {}}
+    server = {**entry, "manager": "kube-apiserver", "subresource": "status"}
+    assert (
+        made_by({"metadata": {"managedFields": [server, {**entry, "manager": "kubectl-create"}]}}) == "kubectl-create"
+    )
+    assert made_by({"metadata": {"managedFields": [server]}}) == "kube-apiserver"

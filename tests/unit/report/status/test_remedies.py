@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from reconciler.api.binding import Constraint, Tick
 from reconciler.api.clusters import Observations
-from reconciler.api.ledger import EventKind, JournalSnapshot
+from reconciler.api.ledger import AppliedRow, EventKind, JournalSnapshot
 from reconciler.api.plan import Action, Cause, Change, HeldBy, Hold
 from reconciler.api.refs import GVK, Identity
 from reconciler.errors import (
@@ -24,6 +24,7 @@ from reconciler.errors import (
     ParentEnds,
     Throttled,
 )
+from reconciler.planner.plan_moves import KEPT_BY_POLICY
 from reconciler.report.status.remedies import behind, remedy, remedy_of_problem, todo_of
 from reconciler.state import Degraded, Failed, Frozen, Held, Progressing, StateFacts
 from tests.fakes.worlds import TestBed, deployment, fleet_of, policy
@@ -216,3 +217,19 @@ def test_a_commit_is_not_to_blame_for_a_held_deletion_of_what_a_tick_moved(*, is
     assert "write spec.guards.confirm: d1" in cause.todo
     assert ("git revert" not in cause.todo) is is_by_tick
     assert cause.revision == ("" if is_by_tick else "ab" * 20)
+
+
+@pytest.mark.parametrize("was_applied", [False, True])
+def test_a_commit_is_not_to_blame_for_another_scope_where_the_object_was_applied(*, was_applied: bool) -> None:
+    fleet = fleet_of(deployment(), policy("Deployment", "m1"), clusters=("m1",))
+    rows = {WEB: AppliedRow(cluster="m1", gvk=GVK("apps", "v1", "Deployment"), identity=WEB)} if was_applied else {}
+    facts = StateFacts(schedule=TestBed("m1").run(replace(fleet, revision="ab" * 20)).schedule, manifests={},
+                       members={}, changes={}, journal=JournalSnapshot(ledger={"m1": rows}))  # fmt: skip
+    cause = behind(facts, "m1", WEB, Failed("is served without namespaces", is_evaluated=False, code="scope-differs"))
+    assert ("git revert" not in cause.todo) is was_applied
+    assert cause.revision == ("" if was_applied else "ab" * 20)
+
+
+def test_what_purge_mode_never_keeps_is_taken_away_by_the_command_that_the_reason_names() -> None:
+    todo = remedy("m1", WEB, Held(KEPT_BY_POLICY.by, KEPT_BY_POLICY.why), "web.yaml:1", "")
+    assert todo == "`reconciler evict Deployment/web -n demo --cluster m1` takes it away"
