@@ -387,16 +387,3 @@ async def test_what_the_definition_of_the_store_no_longer_takes_is_told_each_tim
             await scene.until(lambda number=number: failures() == number)
             scene.put(definition=[definition()])
             await scene.until(lambda: told(scene, "wrong-type") == [])
-
-
-async def test_a_version_that_the_definition_of_the_store_stops_serving_is_not_planned_as_a_creation(
-    tmp_path: Path,
-) -> None:
-    async with running(tmp_path) as scene:
-        scene.put(defined=[DEFINED], definition=[definition()])
-        put_widget(scene, "1")
-        await scene.until(lambda: value_of(scene, "m1") == value_of(scene, "m2") == "1")
-        scene.put(definition=[definition("Namespaced", "v2")])
-        await scene.until(lambda: [cluster for cluster, _ in told(scene, "kind-not-served")] == ["m1", "m2"])
-        assert "it serves version v2" in told(scene, "kind-not-served")[0][1]
-        assert not [event for event in scene.journal.events(kind=EventKind.FAILED) if event.data["cause"] != "problem"]
