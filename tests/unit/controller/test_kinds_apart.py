@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -378,12 +379,12 @@ async def test_what_the_definition_of_the_store_no_longer_takes_is_told_each_tim
         put_widget(scene, "1")
         await scene.until(lambda: value_of(scene, "m1") == value_of(scene, "m2") == "1")
 
-        def failures() -> int:
-            return len(list(scene.journal.events(subject=f"{GEAR} @ m1", kind=EventKind.FAILED)))
+        def has_failed(times: int) -> bool:
+            return len(list(scene.journal.events(subject=f"{GEAR} @ m1", kind=EventKind.FAILED))) == times
 
         for number in (1, 2):
             scene.put(definition=[strict])
             await scene.until(lambda: [cluster for cluster, _ in told(scene, "wrong-type")] == ["m1", "m2"])
-            await scene.until(lambda number=number: failures() == number)
+            await scene.until(partial(has_failed, number))
             scene.put(definition=[definition()])
             await scene.until(lambda: told(scene, "wrong-type") == [])
