@@ -385,7 +385,7 @@ class ControlLoop:
         while True:
             await clock.sleep(timing.TICK_S)
             state, keys = self._published.value, self._parts.access.keys
-            self._inbox.changed(keys.renewed() if keys is not None else ())
+            self._inbox.changed(keys.renewed() if keys is not None and keys.closed else ())
             if state.is_anybody_away and self._parts.access_stamp() != state.access_stamp:
                 self._inbox.send(LoopCommand(LoopOrder.RECONNECT))  # What a cluster refuses may have been renewed.
             back = await self._memory.away.reconnected(state.members, state.known.cluster_uids, state.reachable)

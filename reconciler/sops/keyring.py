@@ -273,7 +273,8 @@ class Keyring:
         self._known: dict[SopsMetadata, DecryptedValues | DecryptRefused] = {}
         self._digest = b""
         self._recent: set[SopsMetadata] = set()
-        self._closed: dict[Identity, Hashable] = {}
+        self._reported: Hashable = None
+        self.closed: Mapping[Identity, Hashable] = {}
         """Objects without a key, with the stamp of the file of identities that was read last for them."""
 
     def open(self, templates: Collection[Template], is_all: bool) -> Mapping[Identity, DecryptedValues | Problem]:
@@ -305,14 +306,15 @@ class Keyring:
             one = answers[part]
             values[template.identity] = _problem_of(template, one, fault) if isinstance(one, DecryptRefused) else one
         closed = {one: stamp for one, value in values.items() if isinstance(value, Problem)}
-        self._closed = closed if is_all else {**{o: s for o, s in self._closed.items() if o not in values}, **closed}
+        self.closed = closed if is_all else {**{o: s for o, s in self.closed.items() if o not in values}, **closed}
         return values
 
     def renewed(self) -> Collection[Identity]:
         """Return, once, the objects without a key for which the file of identities is another one now."""
-        closed, stamp = self._closed, file_stamp(self._file) if self._closed else None
-        self._closed = dict.fromkeys(closed, stamp)
-        return [identity for identity, before in closed.items() if before != stamp]
+        now = file_stamp(self._file)
+        again = [one for one, stamp in self.closed.items() if stamp != now] if now != self._reported else []
+        self._reported = now if again else self._reported
+        return again
 
     def listen(self, listener: Listener) -> None:
         """Call this, from another thread, with objects of files that were answered after `open` returned."""

@@ -219,6 +219,9 @@ def _wanted(schedule: Schedule, scope: ReadScope | None) -> dict[str, set[Resour
 class Decryption(Protocol):
     """Decrypts values of the store; some of them later, since others have to be asked."""
 
+    closed: Mapping[Identity, object]
+    """Objects without a key. It is replaced, and never changed."""
+
     def open(self, templates: Collection[Template], is_all: bool) -> Mapping[Identity, DecryptedValues | Problem]:
         """Return the values of the encrypted ones among templates. `is_all`: they are all of the fleet."""
         ...

@@ -207,9 +207,11 @@ def test_a_broken_file_of_identities_is_named_and_read_again_once_it_is_another_
     key.chmod(0o600)
     assert list(keyring.renewed()) == [chosen[0].identity]
     assert list(keyring.renewed()) == [], "it is looked at once"
+    assert keyring.closed, "the service asks only where something is closed"
     assert isinstance(keyring.open(chosen, is_all=False)[chosen[0].identity], DecryptedValues)
     key.unlink()
-    assert list(keyring.renewed()) == [], "what was opened needs no look"
+    assert not keyring.closed, "what was opened needs no look"
+    assert list(keyring.renewed()) == []
 
 
 def test_as_many_groups_as_are_needed_open_it_and_no_fewer(sops: Sops) -> None:
