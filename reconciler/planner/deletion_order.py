@@ -2,7 +2,8 @@
 
 Delete a dependency after its owners, release it with one. Source: design#dependency-unneeded. Delete the parts of an
 operator after the objects that it has to finalize. Source: docs/concepts/deletion.md; Kubernetes, "Finalizers". An
-object whose marks are off counts as released; one that stays for another reason keeps what it needs.
+object whose marks are off counts as released; one that stays for another reason keeps what it needs. What moves and
+runs no pods stays with the workloads of its namespace that still serve.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from msgspec.structs import replace
 from reconciler.api.clusters import Read
 from reconciler.api.content import Content, JsonObject
 from reconciler.api.fleet import Fleet, Template
-from reconciler.api.plan import Action, Change, HeldBy, Hold
+from reconciler.api.plan import Action, Cause, Change, HeldBy, Hold
 from reconciler.api.policies import Companion
 from reconciler.api.problem import NOWHERE
 from reconciler.api.refs import GVK, Identity
@@ -23,6 +24,7 @@ from reconciler.documents import BUILT_IN, defined_kind
 from reconciler.fleet_snapshot import FleetSnapshot
 from reconciler.incremental import by_key
 from reconciler.kinds.registry import Registry
+from reconciler.observations import JobProgress, run_of
 from reconciler.ownership import finalizers_of_others, fleet_names, is_marked
 from reconciler.placement import closed_by_order
 from reconciler.planner.order import is_follower
@@ -47,7 +49,8 @@ def after_owners(changes: tuple[Change, ...], schedule: Schedule, snapshot: Flee
         )
         owners = _owners(leaving, due, snapshot.interpreters)
         finalized = _finalized(cluster, leaving, due, owners, schedule, snapshot)
-        if not finalized and not any(is_follower(change) or change.identity[:2] in _CONTAINERS for change in due):
+        is_moving = any(change.cause is Cause.PLACEMENT for change in due)
+        if not (finalized or is_moving or any(is_follower(one) or one.identity[:2] in _CONTAINERS for one in due)):
             continue
         # What waits may be what others wait for.
         while (judged := tuple(_judged(changes, cluster, owners, finalized, snapshot))) != changes:
@@ -152,11 +155,21 @@ def _judged(
         for change in changes
         if change.cluster == cluster
     }
+    kinds = snapshot.interpreters
+    serving = {
+        one.namespace: one
+        for one, other in sorted(others.items(), reverse=True)
+        if other.action is Action.DELETE and other.held is not None and kinds.of(*one[:2]).runs_pods
+        and run_of(other.before or {}) is not JobProgress.FINISHED
+    }  # fmt: skip
     for change in changes:
         judged = change
         if change.cluster == cluster and _leaves(change):
             if change.action is Action.DELETE and is_follower(change) and change.identity in owners:
                 judged = _after(change, owners[change.identity], others, snapshot)
+            elif change.cause is Cause.PLACEMENT and not kinds.of(*change.identity[:2]).runs_pods:
+                stays = serving.get(change.identity.namespace)
+                judged = replace(change, hold=_until_left(cluster, stays, snapshot)) if stays is not None else change
             if judged.action is Action.DELETE and _leaves(judged) and change.identity in finalized:
                 judged = _after_finalized(judged, finalized[change.identity], others, snapshot)
             if _leaves(judged) and change.identity[:2] in _CONTAINERS:

@@ -175,7 +175,7 @@ def verdict_on(check: MetricCheck, answer: bytes, prometheus: str, now_s: int) -
     if not points:
         return GateUnmet(f"the query {query} has no series")
     for _, value in points:
-        if math.isnan(value) or not _COMPARE[check.comparison](value, check.threshold):
+        if not math.isfinite(value) or not _COMPARE[check.comparison](value, check.threshold):
             return GateUnmet(f"the query {query} is {value:g}, not {check.comparison} {check.threshold:g}")
     if len({at for at, _ in points}) < check.for_s // _step_s(check) + 1:
         return GateUnmet(f"the query {query} has no value for a part of the last {check.for_s}s")

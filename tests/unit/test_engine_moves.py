@@ -12,7 +12,7 @@ from reconciler.api.fleet import Fleet
 from reconciler.api.refs import GVK, Identity
 from reconciler.fleet_snapshot import FleetSnapshot
 from tests.fakes import worlds
-from tests.fakes.worlds import TestBed, deployment, fleet_of, policy
+from tests.fakes.worlds import TestBed, config_map, deployment, fleet_of, policy
 
 WEB = Identity("apps", "Deployment", "demo", "app")
 THING = Identity("example.com", "Thing", "demo", "app")
@@ -71,6 +71,21 @@ def test_a_copy_that_is_not_as_it_is_wanted_takes_nothing_over() -> None:
     spec = bed.objects["m2"][WEB].body["spec"]
     bed.edit("m2", WEB, spec={**spec, "replicas": 1})
     assert leaving(bed) == WAITS
+
+
+def test_what_runs_no_pods_stays_with_a_workload_of_its_namespace_that_still_serves() -> None:
+    def placed(cluster: str) -> Fleet:
+        rules = (policy("Deployment", cluster), policy("ConfigMap", cluster, name="data"))
+        return fleet_of(deployment(), config_map(), *rules)
+
+    bed, after = TestBed("m1", "m2"), placed("m2")
+    bed.run(placed("m1"))
+    bed.healthy("m1", WEB)
+    bed.run(placed("m1"))
+    bed.run(after)
+    assert held_in(bed, after, "ConfigMap") == [("m1", "waits until Deployment demo/app has left")]
+    bed.healthy("m2", WEB)
+    assert held_in(bed, after, "ConfigMap") == held_in(bed, after, "Deployment") == GOES
 
 
 def test_a_copy_in_a_cluster_that_does_not_answer_takes_nothing_over() -> None:

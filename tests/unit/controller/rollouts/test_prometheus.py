@@ -39,6 +39,7 @@ async def asked(answering: Answering, check: MetricCheck = ERRORS, *, begun: str
         (ERRORS, ["0.01"], "is 0.01, not < 0.01"),
         (ERRORS, ["0.001", "0.5"], "is 0.5, not < 0.01"),
         (ERRORS, ["NaN"], "is nan, not < 0.01"),
+        (ERRORS, ["-Inf"], "is -inf, not < 0.01"),
         (ERRORS, ["+Inf"], "is inf, not < 0.01"),
         (ERRORS, [], "has no series"),
         (LASTING, ["1"], ""),
