@@ -126,8 +126,8 @@ def _report_rest(applied: Applied) -> int:
         is_heard(lambda: remark(f"INCOMPLETE: {left} (exit code 4)"))
         return 4
     if held := sum(change.waits_for_person for change in plan.changes):
-        wait = "changes wait" if held > 1 else "change waits"
-        is_heard(lambda: remark(f"HELD: {held} {wait} for a person, and nothing was made of it (exit code 3)"))
+        wait, done = ("changes wait", "are") if held > 1 else ("change waits", "is")
+        is_heard(lambda: remark(f"HELD: {held} {wait} for a person and {done} not made (exit code 3)"))
     return 3 if held else 0
 
 

@@ -57,13 +57,13 @@ OF_MACHINE: Final = frozenset({"sops-key-file"})
 _MEND_ADMISSION: Final = "fix the admission webhook or policy"
 _LEAVE_FIELD: Final = "leave the field to it with spec.ignore of the Fleet document"
 _HOLDS: Final = {
-    HeldBy.REPLACEMENT: "see `reconciler diff`; it is deleted and created only where annotation and kind allow that",
+    HeldBy.REPLACEMENT: "see `reconciler diff`; it is replaced only where its annotation and its kind allow that",
     HeldBy.SETTINGS: "the store says so (spec.mode, spec.drift; what was loosened counts from the next commit on); "
     "`reconciler diff` shows what differs",
     HeldBy.SUSPENDED: "take the suspension out of the policy",
-    HeldBy.WINDOW: "nothing: it is made when the window opens; `spec.windows` of the Fleet document says when",
-    HeldBy.STAGE: "nothing here: it is made with the turn of its cluster; `reconciler status` shows the stages",
-    HeldBy.OTHERS: "it is made once what it waits for has come or gone; fix what an API server would refuse",
+    HeldBy.WINDOW: "nothing: the change is made when the window opens; `spec.windows` of the Fleet document says when",
+    HeldBy.STAGE: "nothing here: the change is made in the stage of its cluster; `reconciler status` shows the stages",
+    HeldBy.OTHERS: "the change is made when what it waits for is ready or gone; fix what an API server would refuse",
 }
 _REVERT: Final = "or `git revert {commit}`"
 _IMAGE: Final = f"correct the image in {{place}} or push it, give {{cluster}} its pull secret, {_REVERT}"
@@ -74,10 +74,10 @@ _HEALTH: Final = {
     f"correct {{place}}, {_REVERT}",
     **dict.fromkeys(("CreateContainerConfigError", "CreateContainerError", "RunContainerError"), _CONFIGURATION),
     "HookFailed": f"its pods and their log have gone with it; correct {{place}}, {_REVERT}",
-    NO_CONTROLLER: "have its controller run in {cluster} (kube-controller-manager, for kinds of Kubernetes itself)",
-    NODE_LOST: "bring the nodes of {cluster} back; after some minutes its pods are made again on others",
-    EVICTED: "relieve the nodes of {cluster} of what runs out there, or have {place} request and limit it",
-    "NoScheduler": "have the scheduler that its pods name run in {cluster}, or correct its name in {place}",
+    NO_CONTROLLER: "start its controller in {cluster} (kube-controller-manager, for kinds of Kubernetes itself)",
+    NODE_LOST: "bring the nodes of {cluster} back; Kubernetes replaces its pods on others after some minutes",
+    EVICTED: "free what runs out on the nodes of {cluster}, or request and limit it in {place}",
+    "NoScheduler": "start the scheduler that its pods name in {cluster}, or correct the name in {place}",
     "Unschedulable": f"give {{cluster}} nodes that fit, lower what {{place}} asks for, {_REVERT}",
 }
 """By the reason that the kubelet, the scheduler or a controller gives. Source: Kubernetes, waiting containers."""
@@ -85,7 +85,7 @@ _NODES: Final = "bring nodes of {cluster} back that are not ready or cordoned"
 _LIMIT: Final = f"raise the limit in {{cluster}} that refuses its pods, lower what {{place}} asks for, {_REVERT}"
 _BY_WORDS: Final = {
     "FailedCreate": (
-        ("must specify", f"let {{place}} say what its pods ask for, {_REVERT}"),
+        ("must specify", f"say in {{place}} what its pods request, {_REVERT}"),
         ("quota", _LIMIT),
         ("usage per", _LIMIT),
         (

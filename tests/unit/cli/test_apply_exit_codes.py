@@ -106,7 +106,7 @@ def test_what_a_guard_holds_exits_with_3(desk: Desk) -> None:
     write_store(desk.store, many="", policy=POLICY)
     done = desk.apply()
     assert done.code == 3
-    assert done.err.splitlines()[-1] == "HELD: 5 changes wait for a person, and nothing was made of it (exit code 3)"
+    assert done.err.splitlines()[-1] == "HELD: 5 changes wait for a person and are not made (exit code 3)"
     with Journal.open(Path(desk.journal), read_only=True) as journal:
         state = dict(journal.state() or {})
     confirm = f"spec.guards.confirm: {state['heldDigest']} "

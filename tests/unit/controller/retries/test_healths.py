@@ -114,7 +114,7 @@ def test_a_pod_that_no_scheduler_looks_at_is_told_with_the_name_of_the_scheduler
     unseen = replace(unseen, spec=replace(unseen.spec, scheduler_name="volcano"))
     found = pod_troubles([unseen], NOW).get(WEB)
     assert found == Progressing("no scheduler has looked at it (volcano)", reason="NoScheduler")
-    assert remedy("m1", WEB, found, "web.yaml:1", "c1").startswith("have the scheduler that its pods name run in m1")
+    assert remedy("m1", WEB, found, "web.yaml:1", "c1").startswith("start the scheduler that its pods name in m1")
     assert pod_troubles([unseen], "2026-11-21T10:05:29Z") == {}  # A scheduler may come to it yet.
 
 
@@ -236,7 +236,7 @@ async def test_what_no_controller_has_seen_for_long_is_told_with_a_remedy_until_
         await ailments.look(members, now_s)
     (found,) = healths.snapshot()["m1"].values()
     assert found == Progressing(unobserved.why, reason="NoController")
-    assert remedy("m1", WEB, found, "web.yaml:1", "c1").startswith("have its controller run in m1")
+    assert remedy("m1", WEB, found, "web.yaml:1", "c1").startswith("start its controller in m1")
     healths.note("m1", WEB, "2", SLOW)
     assert healths.snapshot() == {"m1": {WEB: SLOW}}
 

@@ -37,7 +37,7 @@ FORBIDDEN = 'pods "web-1" is forbidden: '
     ("reason", "said", "todo"),
     [
         ("FailedCreate", f"{FORBIDDEN}exceeded quota: few, requested: pods=1", "raise the limit in m1 that refuses"),
-        ("FailedCreate", f"{FORBIDDEN}failed quota: few: must specify limits.cpu", "let web.yaml:1 say what its pods"),
+        ("FailedCreate", f"{FORBIDDEN}failed quota: few: must specify limits.cpu", "say in web.yaml:1 what its pods"),
         ("FailedCreate", f"{FORBIDDEN}maximum cpu usage per Container is 1, but limit is 2", "raise the limit in m1"),
         (
             "FailedCreate",
