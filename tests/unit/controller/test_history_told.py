@@ -201,7 +201,7 @@ async def test_a_copy_that_a_person_evicts_leaves_in_their_name_and_not_in_that_
         await scene.until(lambda: scene.ready() == {"m1": 2})
         scene.evict("m1")
         await scene.until(lambda: scene.ready() == {"m2": 2})
-        await scene.until(lambda: bool(told(scene, "deleted")))
+        await scene.until(lambda: bool(told(scene, "deleted") and told(scene, "released")))
         assert placements(scene) == [(["m1"], None), (["m2"], "li@host")]
         names = {event.subject: event.data.get("who") for event in told(scene, "created", "deleted", "released")}
         assert names == {
