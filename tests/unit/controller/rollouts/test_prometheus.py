@@ -35,7 +35,6 @@ async def asked(answering: Answering, check: MetricCheck = ERRORS, *, begun: str
     [
         (ERRORS, ["0.001"], ""),
         (ERRORS, ["0.001", "0.002"], ""),
-        (ERRORS, ["-Inf"], ""),
         (ERRORS, ["0.01"], "is 0.01, not < 0.01"),
         (ERRORS, ["0.001", "0.5"], "is 0.5, not < 0.01"),
         (ERRORS, ["NaN"], "is nan, not < 0.01"),
