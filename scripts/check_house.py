@@ -284,7 +284,7 @@ def vague_names() -> int:
 
 
 FIGURES: Final = (
-    Figure("lines of reconciler/ but for sim, demo, importers", lambda: sum(one.lines for one in modules()), 87_791),
+    Figure("lines of reconciler/ but for sim, demo, importers", lambda: sum(one.lines for one in modules()), 87_790),
     Figure("Python files there", lambda: len(modules()), 433),
     Figure("folders there", lambda: len({module.path.parent for module in modules()}), 50),
     Figure("names of classes that are used more than once", lambda: doubled(node.name for node in classes()), 1),

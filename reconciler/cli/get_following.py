@@ -37,10 +37,10 @@ class Lines:
         self._widest: list[str] = self._layout.header if self._layout is not None else []
         self.rows: dict[Key, PrintedRow] = {}
         for cluster, printed in tables.items():
-            self.changed_lines(cluster, printed)
+            self.update_rows(cluster, printed)
 
-    def changed_lines(self, cluster: str, printed: PrintedTable | list[Any]) -> list[str]:
-        """Return the lines of rows that differ from the last printed ones; the header precedes the first of all."""
+    def update_rows(self, cluster: str, printed: PrintedTable | list[Any]) -> list[str]:
+        """Record rows; return the lines of those that differ from the last ones; the header comes before all."""
         lines: list[str] = []
         for row in getattr(printed, "rows", ()):
             key = (cluster, row.namespace, row.name)
@@ -155,7 +155,7 @@ class _Changes(WatchHandler):
 async def _lines_of(members: MemberClusters, kind: ServedKind, lines: Lines, key: Key) -> list[str]:
     cluster, namespace, name = key
     try:
-        return lines.changed_lines(cluster, await members[cluster].table(kind, namespace=namespace, name=name))
+        return lines.update_rows(cluster, await members[cluster].table(kind, namespace=namespace, name=name))
     except ObjectNotFound:
         return lines.gone(key)
     except MemberClusterError:

@@ -11,9 +11,6 @@ from reconciler.cli import options
 from reconciler.cli.cluster_access import ServiceAddress, commits_of, journal_path, refuse_local, server_options
 from reconciler.cli.printing import answer, document_text, prose, remark, style_for
 
-_CLOCKS_DIFFER_S = 60.0
-"""So much the clocks of machines may differ."""
-
 
 @click.command(context_settings=options.SETTINGS)
 @options.optional_store
@@ -36,7 +33,7 @@ def command(
         refuse_local(server, store=store, named_store=store, journal=journal)
     now = SystemClock().now()
     document = server.open().get("status").document if server is not None else _read(journal, store, now)
-    if (ahead_s := -age_s(document["time"], now)) > _CLOCKS_DIFFER_S:
+    if (ahead_s := -age_s(document["time"], now)) > 60:  # clocks of machines differ
         remark(f"the last round is {ahead_s:.0f} s ahead of the clock here: that was set back, or is slow")
     if output in ("json", "yaml"):
         answer(document_text(document, output))

@@ -324,7 +324,7 @@ class Recorder:
         if not result.error:
             self._memory.unfinished.written(*change.copy)
             written = [field.path for field in change.fields]
-            known = self._memory.fights.unaltered(change.cluster, change.identity, written, now_s)
+            known = self._memory.fights.end_altered(change.cluster, change.identity, written, now_s)
             undone = {path: who for path, who in undone.items() if path not in known}
         if undone and self._memory.fights.undone(change.cluster, change.identity, undone, now_s):
             self._parts.vitals.fights[change.cluster] += 1

@@ -161,14 +161,14 @@ class Ticks:
             accepted = replace(proposal.observations, constraints=ticked.constraints)
             state = await decided_under(state, accepted)
         self._faults.leave("ticks", "what moves by time is looked at again", event="TicksMended")
-        state = self._ticked(state, fleet, under.constraints, ticked, now)
+        state = self._record(state, fleet, under.constraints, ticked, now)
         if deschedules and not self._has_looked:
             # Once a start is enough: what follows comes an interval later each, and a restart goes on from there.
             self._has_looked = True
             state = self._with_timers(state, {**state.known.timers, LOOKED: now})
         return state, frozenset(changed | overdue(_decided(state), state.observations, now))
 
-    def _ticked(self, state: State, fleet: Fleet, before: tuple[Constraint, ...], ticked: Ticked, now: str) -> State:
+    def _record(self, state: State, fleet: Fleet, before: tuple[Constraint, ...], ticked: Ticked, now: str) -> State:
         event = "FailoverNowhere" if fleet.settings.failover_act else "FailoverAdvised"
         state = self._log_once(state, event, ticked.left, now)
         self._tried.update((constraint.identity, constraint.cluster) for constraint in ticked.left)

@@ -20,9 +20,9 @@ from reconciler.api.refs import Identity
 from reconciler.diff.canonical import sendable
 from reconciler.diff.foreign import (
     end_to_leave_after,
-    foreign_problem,
     namespace_remark,
     other_release,
+    problem_in_cluster,
     refusal,
     second_holder,
 )
@@ -120,7 +120,7 @@ class Comparer:
             compared = Comparison(change=self._change(manifest, Action.CREATE, cause, body=wanted.body))
         else:
             why = f"cannot be read: {live.why}" if live.why else None
-            compared = Comparison(problem=foreign_problem(manifest, "object-not-read", why) if why else None)
+            compared = Comparison(problem=problem_in_cluster(manifest, "object-not-read", why) if why else None)
         if (change := compared.change) is None:
             return compared
         # Mark and redact for the journal values that are encrypted in the store. Formerly encrypted ones are still in

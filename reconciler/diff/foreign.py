@@ -40,7 +40,7 @@ from reconciler.secrets import leaves_in
 from reconciler.templates import HookEnd, hook_of
 
 
-def foreign_problem(manifest: Manifest, code: str, message: str, severity: Severity = Severity.ERROR) -> Problem:
+def problem_in_cluster(manifest: Manifest, code: str, message: str, severity: Severity = Severity.ERROR) -> Problem:
     """Return a problem of the manifest in its cluster; the message begins with the object."""
     return Problem(
         source=manifest.source,
@@ -66,7 +66,7 @@ def namespace_remark(manifest: Manifest, live: LiveObject) -> Problem | None:
         f"exists in the cluster and is not ours; it is used as it is, without what its template says of "
         f"{', '.join(lacking)}; adopt it by a policy with conflictResolution: Overwrite if that matters"
     )
-    return foreign_problem(manifest, "namespace-not-ours", message, Severity.HINT)
+    return problem_in_cluster(manifest, "namespace-not-ours", message, Severity.HINT)
 
 
 def refusal(
@@ -74,7 +74,7 @@ def refusal(
 ) -> Problem | None:
     """Return why an object that is not ours is left alone; None: adopt it. `lost`: marks that somebody took off."""
     if ownership.standing is not ObjectOwner.NOBODYS and _taken_over(manifest) != ownership.holder:
-        return foreign_problem(manifest, "object-of-another-tool", _held_by(manifest, ownership))
+        return problem_in_cluster(manifest, "object-of-another-tool", _held_by(manifest, ownership))
     if conflict_resolution(manifest.body, policy) is not ConflictResolution.ABORT:
         return None
     if ownership.standing is ObjectOwner.NOBODYS and lost:
@@ -82,10 +82,10 @@ def refusal(
             f"is left alone, since somebody took {' and '.join(lost)} off; put back what is missing, or set "
             "conflictResolution: Overwrite in its policy to adopt it"
         )
-        return foreign_problem(manifest, "object-let-go", message, Severity.WARNING)
+        return problem_in_cluster(manifest, "object-let-go", message, Severity.WARNING)
     maker = f" ({made_by(live.body)} made it)" if made_by(live.body) else ""
     message = f"exists and is not ours{maker}; set conflictResolution: Overwrite in its policy to adopt it"
-    return foreign_problem(manifest, "object-not-ours", message)
+    return problem_in_cluster(manifest, "object-not-ours", message)
 
 
 def second_holder(manifest: Manifest, live: LiveObject) -> Problem | None:
@@ -98,7 +98,7 @@ def second_holder(manifest: Manifest, live: LiveObject) -> Problem | None:
         f"have {mark.tool} let go of it, then take the mark off, or set the annotation {TAKE_OVER}: {mark.tool} on the "
         "template"
     )
-    return foreign_problem(manifest, "marked-by-another-tool", message, Severity.WARNING)
+    return problem_in_cluster(manifest, "marked-by-another-tool", message, Severity.WARNING)
 
 
 def _held_by(manifest: Manifest, ownership: Ownership) -> str:

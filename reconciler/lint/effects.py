@@ -94,15 +94,11 @@ DOCUMENT_ROWS: Final[Rows] = rows_of(
 
 
 def _windows(prefix: str, subject: str) -> dict[str, Effect]:
+    times = f"other times at which {subject} may change"
     return {
         prefix: Effect(f"when {subject} may change", Looser.WINDOW),
         f"{prefix}[].kind": Effect(f"what was open for {subject} is closed, and the other way round", Looser.ALWAYS),
-        **tree_of(
-            f"{prefix}[].",
-            ("cron", "duration", "timeZone"),
-            f"other times at which {subject} may change",
-            Looser.ALWAYS,
-        ),
+        **tree_of(f"{prefix}[].", ("cron", "duration", "timeZone"), times, Looser.ALWAYS),
     }
 
 

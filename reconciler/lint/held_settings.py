@@ -65,21 +65,21 @@ def held_settings(
         return bool(old.name) and (_is_loose(change, old, new) or (is_misfit and change.path.startswith(_GUARDS)))
 
     digests = confirmable(changes, old, new) if any(map(waits, ordered)) else ("", "")
-    digest = digests[is_misfit]
-    is_confirmed = new.review_confirm not in ("", old.review_confirm) and new.review_confirm in digests[is_misfit:]
+    passing = digests[1:] if is_misfit else digests
+    is_confirmed = new.review_confirm not in ("", old.review_confirm) and new.review_confirm in passing
     settings = tuple(
         _with_words(
             replace(change, held=not is_confirmed and waits(change)), plan, who or {}, is_confirmed=is_confirmed
         )
         for change in ordered
     )
-    fitting = new.review_confirm if is_confirmed else digest
+    fitting = new.review_confirm if is_confirmed else passing[0]
     misfits = _misfits(settings, old, new, fitting, plan, confirms_losses=confirms_losses and has_held and not fits)
     problems = (*misfits, *errors_of_review(base, head))
     return replace(
         plan,
         settings=settings,
-        settings_digest="" if is_confirmed else digest,
+        settings_digest="" if is_confirmed else passing[0],
         problems=with_problems(plan.problems, problems) if problems else plan.problems,
     )
 
@@ -135,7 +135,10 @@ def confirmation_of(
             is_all = is_all and (begin in fits or not difference(begin, fits[0]).loosens)
             begin, counts = at, now
     is_all = is_all and (begin == last or not difference(begin, last).loosens)
-    expected = written[last] if written[last] in ("", counts) else max(difference(begin, last).digests, key=bool)
+    expected = written[last]
+    if expected not in ("", counts):
+        alone, with_losses = difference(begin, last).digests
+        expected = alone or with_losses
     return ReviewConfirmation(
         revision=revision, written=written[last], expected=expected, counts=counts if is_all else ""
     )
@@ -175,7 +178,7 @@ def with_confirmation(fleet: Fleet, confirmation: ReviewConfirmation) -> Fleet:
 
 
 def _is_loose(change: SettingChange, old: FleetSettings, new: FleetSettings) -> bool:
-    """Return whether a change loosens what neither revision allows to loosen."""
+    """Return whether a change loosens and is held: always, or as one of the revisions says."""
     is_held = change.is_always_held or LooseningHold.HOLD in (old.loosening, new.loosening)
     return is_held and change.direction is Direction.LOOSENS
 

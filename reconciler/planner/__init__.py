@@ -21,7 +21,7 @@ from reconciler.planner.guard import (
     with_former_suspensions,
 )
 from reconciler.planner.order import kept_waves, waves, waves_without
-from reconciler.planner.plan_moves import effective_after_failure, failures_of
+from reconciler.planner.plan_moves import KEPT_BY_POLICY, effective_after_failure, failures_of
 from reconciler.planner.plan_round import (
     compare_revisions,
     copies_in,

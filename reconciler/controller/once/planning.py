@@ -160,7 +160,7 @@ async def _are_committed(fleet: Fleet, record: GuardsInForce, access: Access) ->
     has_older = record.former_windows or record.former_suspensions or record.active != record.written
     if not has_older or access.revisions is None or not fleet.revision.startswith("dir:"):
         return False
-    return await access.revisions.lying() == record.revision
+    return await access.revisions.checked_out() == record.revision
 
 
 async def _refusal(fleet: Fleet, members: MemberClusters, access: Access, journal: Journal | None) -> list[Problem]:

@@ -87,7 +87,7 @@ class WriteConflicts:
         fields = self._fields[cluster, identity] = self._of(cluster, identity)
         return _count(fields, undone, now_s)
 
-    def unaltered(self, cluster: str, identity: Identity, paths: Collection[str], now_s: float) -> frozenset[str]:
+    def end_altered(self, cluster: str, identity: Identity, paths: Collection[str], now_s: float) -> frozenset[str]:
         """Handle an unaltered write: return the fields that the server had altered until then; end their back-off."""
         fields = self._of(cluster, identity)
         altered = frozenset(path for path in paths if path in fields and fields[path].is_altered)

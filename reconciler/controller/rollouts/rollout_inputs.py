@@ -87,8 +87,8 @@ class RevisionsInForce:
             return self._head
         return self._fleets.get(revision) or await self._fleet_at(revision)
 
-    async def lying(self) -> str:
-        """The commit whose files lie in the work tree; empty: they differ from HEAD, or there is none."""
+    async def checked_out(self) -> str:
+        """Return the commit whose files are in the work tree; empty: they differ from HEAD, or there is none."""
         return (await in_thread(self._source.resolve, ["HEAD"])).get("HEAD", "")
 
     async def keep(self, revisions: Collection[str]) -> None:

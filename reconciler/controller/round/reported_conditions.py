@@ -72,7 +72,8 @@ class ReportedConditions:
         self._journal = journal
         self._episodes = Episodes(journal, _KINDS)
         self._failures: dict[Copy, str] = {}
-        self._read: Collection[str] = ()  # The clusters that were when it took in the state before.
+        self._read: Collection[str] = ()
+        """The clusters that were read for the last recorded state."""
         self._drifts: dict[Copy, tuple[Change, Event]] = {}
         self._held: Mapping[Copy, Held] = {}
         self.held_by: dict[Copy, str] = {}

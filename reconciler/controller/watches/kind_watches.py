@@ -131,7 +131,8 @@ class ClusterWatches(ClusterTasks[GVK]):
     def _lived(self, gvk: GVK, early_ends: EarlyEnds, begun_s: float) -> bool:
         if self._clock.monotonic_s() - begun_s < timing.LIVED_S:
             return False
-        early_ends.in_a_row, name = 0, self.member.name
+        early_ends.in_a_row = 0
+        name = self.member.name
         self._handler.unwatched(name, gvk, "")
         self._restless.discard(gvk)
         if not self._restless:

@@ -16,6 +16,7 @@ from reconciler.api.problem import NOWHERE
 from reconciler.api.refs import Identity, short_revision
 from reconciler.errors import MemberClusterError
 from reconciler.ownership import FLEET_LABEL
+from reconciler.planner import KEPT_BY_POLICY
 from reconciler.report.problems_text import problem_codes
 from reconciler.state import (
     EVICTED,
@@ -146,9 +147,8 @@ def behind(facts: StateFacts, cluster: str, identity: Identity, trouble: SyncSta
         todo = remedy(cluster, identity, trouble, source, revision, context=member.context_name if member else "")
     if not todo:
         return NOBODY
-    return Behind(
-        who=who, revision=revision if _is_by_commit(trouble) and not is_by_tick else "", source=source, todo=todo
-    )
+    is_by_commit = _is_by_commit(trouble) and not is_by_tick
+    return Behind(who=who, revision=revision if is_by_commit else "", source=source, todo=todo)
 
 
 def _is_by_commit(trouble: SyncState | HealthState) -> bool:
@@ -181,7 +181,7 @@ def remedy(
             return remedy_of(code) or ""
         case Frozen():
             return _with_commit(_EVENTS[EventKind.FROZEN], revision)
-        case Held(why=why) if "`reconciler evict`" in why:
+        case Held(why=KEPT_BY_POLICY.why):
             return f"`reconciler evict {scope_words(str(identity))} --cluster {cluster}` takes it away"
         case Held(by=by, order=order):
             return todo_of(EventKind.SUSPENDED, order, {}) if order else _HOLDS.get(by, "")

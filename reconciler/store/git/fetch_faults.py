@@ -113,7 +113,8 @@ def _not_let_in(failure: Failure) -> str:
     if "UNPROTECTED" in why or "bad permissions" in why:
         return f"others may read the SSH key {key}, so OpenSSH refuses it: chmod 600"
     try:
-        is_key = b"PRIVATE KEY" in Path(key).read_bytes()[:100]
+        with Path(key).open("rb") as file:
+            is_key = b"PRIVATE KEY" in file.read(100)
     except OSError as error:
         return f"the SSH key {key} cannot be read: {error.strerror}"
     if not is_key:

@@ -102,18 +102,16 @@ def lines(form: str = "table", width: int | None = None, **tables: PrintedTable)
 
 def test_a_row_that_says_the_same_is_not_told_again() -> None:
     told = lines(m1=table_of(("a", "Running", 0)))
-    assert told.changed_lines("m1", table_of(("a", "Running", 0))) == []
-    assert told.changed_lines("m1", table_of(("a", "CrashLoopBackOff", 1))) == [
+    assert told.update_rows("m1", table_of(("a", "Running", 0))) == []
+    assert told.update_rows("m1", table_of(("a", "CrashLoopBackOff", 1))) == [
         "a      m1        CrashLoopBackOff   1          N"
     ]
-    assert told.changed_lines("m2", table_of(("a", "Running", 0))) == [
-        "a      m2        Running            0          N"
-    ]
+    assert told.update_rows("m2", table_of(("a", "Running", 0))) == ["a      m2        Running            0          N"]
 
 
 def test_the_header_comes_before_the_first_line_of_all() -> None:
     told = lines(m1=table_of())
-    assert told.changed_lines("m1", table_of(("a", "Running", 0))) == [
+    assert told.update_rows("m1", table_of(("a", "Running", 0))) == [
         "NAME   CLUSTER   STATUS   RESTARTS   ADOPTION",
         "a      m1        Running   0          N",
     ]
@@ -124,12 +122,12 @@ def test_what_is_deleted_is_told_once_and_only_if_it_was_told_of() -> None:
     assert told.gone(("m1", "demo", "a")) == ["a      m1        deleted   -          N"]
     assert told.gone(("m1", "demo", "a")) == []
     by_name = lines("name", m1=table_of(("a", "Running", 0)))
-    assert by_name.changed_lines("m1", table_of(("b", "Running", 0))) == ["m1 pods/b"]
+    assert by_name.update_rows("m1", table_of(("b", "Running", 0))) == ["m1 pods/b"]
     assert by_name.gone(("m1", "demo", "b")) == ["m1 pods/b deleted"]
 
 
 def test_lines_fit_a_narrow_terminal() -> None:
     told = lines(width=30, m1=table_of(("a-name-that-is-long", "Running", 0)))
-    (line,) = told.changed_lines("m1", table_of(("a-name-that-is-long", "Pending", 0)))
+    (line,) = told.update_rows("m1", table_of(("a-name-that-is-long", "Pending", 0)))
     assert len(line) <= 42
     assert "Pending" not in line

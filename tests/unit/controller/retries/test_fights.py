@@ -96,9 +96,9 @@ def test_what_the_server_changed_and_lets_pass_then_is_counted_once_and_left_alo
     for _ in range(UNDONE_MAX):
         fights.undone("m1", APP, server, 0)
     assert fights.leaves_alone(COPY, ["data.value"], 59)
-    assert fights.unaltered("m1", APP, ["data.value", "data.other"], 60) == {"data.value"}
+    assert fights.end_altered("m1", APP, ["data.value", "data.other"], 60) == {"data.value"}
     assert not fights.current(60, NOW)
-    assert not fights.unaltered("m1", APP, ["data.value"], 61), "who changes it now is somebody else"
+    assert not fights.end_altered("m1", APP, ["data.value"], 61), "who changes it now is somebody else"
     assert fights.ongoing(60 + timing.QUIET_S - 1), "it may begin again"
 
 
