@@ -14,7 +14,7 @@ from typing import Final
 from reconciler.api.fleet import LOCK_NAME, Fleet, Render, RenderLock
 from reconciler.api.problem import Problem
 from reconciler.errors import StoreError
-from reconciler.hydration import StorePathKind, blob_id, input_paths, overlaps, staleness
+from reconciler.hydration import StorePathKind, blob_id, input_paths, overlaps, problem_of, staleness
 from reconciler.store.directory import DirectoryTree
 from reconciler.store.file_walk import EntryKind, FolderEntry, StoreTree, Unreadable
 from reconciler.store.ignore import IgnoreRules, is_ignored, with_rules
@@ -109,17 +109,15 @@ class RenderFiles:
         return data
 
     def staleness(self, render: Render, lock: RenderLock | None) -> Iterator[Problem]:
-        """Yield the changes since an output was made. A refused input counts as changed."""
+        """Yield the changes since an output was made, or why that cannot be said. A broken lock has its own problem."""
         try:
-            inputs = self.ids(input_paths(render, lock))
+            inputs, outputs = self.ids(input_paths(render, lock)), self.ids([render.output])
         except InputRefused as error:
-            inputs = {str(error): ""}
-        try:
-            outputs = self.ids([render.output])
-        except InputRefused as error:
-            outputs = {str(error): ""}
-        outputs.pop(f"{render.output}/{LOCK_NAME}", None)
-        yield from staleness(render, lock, inputs, outputs)
+            yield problem_of(render, "render-refused", str(error))
+            return
+        has_lock = outputs.pop(f"{render.output}/{LOCK_NAME}", None)
+        if lock is not None or not has_lock:
+            yield from staleness(render, lock, inputs, outputs)
 
 
 @contextmanager

@@ -83,8 +83,9 @@ def whose(path: Path) -> str:
     folders = [(file, os.X_OK) for file in (*reversed(farther), above)]
     for file, rights in (*folders, *((file, os.R_OK | os.W_OK) for file in (*beside, above))):
         if os.access(file, os.F_OK) and not os.access(file, rights, effective_ids=True):
-            owner = try_call(file.owner).value or "a user without a name"
-            return f"; user {os.geteuid()} may not use {file} of {owner}: work as {owner}, or fix its owner or mode"
+            owner, user = try_call(file.owner).value or "a user without a name", os.geteuid()
+            todo = "fix its mode" if file.stat().st_uid == user else f"work as {owner}, or fix its owner or mode"
+            return f"; user {user} may not use {file} of {owner}: {todo}"
     return ""
 
 

@@ -225,7 +225,7 @@ print("started", started)
         env={"HOME": str(store.parent)}, capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert "started []" in done.stdout, done.stdout
-    assert "render-stale" in done.stdout
+    assert "render-refused" in done.stdout
     assert run("validate", store).exit_code == 1
 
 

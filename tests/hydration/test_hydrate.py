@@ -120,6 +120,27 @@ def test_a_forgotten_hydrate_is_red_with_the_command(store: Path) -> None:
     assert run("validate", store, "-o", "json").output.count("render-stale") == 1
 
 
+def test_an_input_that_is_refused_is_named_and_not_said_to_have_changed(store: Path) -> None:
+    one_render(store, "web")
+    assert hydrate(store).exit_code == 0
+    values = store / "values/web-prod.yaml"
+    values.rename(store / "values/there.yaml")
+    values.symlink_to("there.yaml")
+    told = " ".join(run("validate", store).output.split())
+    assert "values/web-prod.yaml is a link" in told
+    assert "[render-refused]" in told
+    assert "changed since" not in told
+
+
+def test_a_broken_lock_is_not_said_to_be_missing(store: Path) -> None:
+    one_render(store, "web")
+    assert hydrate(store).exit_code == 0
+    (store / "rendered/web/render.lock.json").write_text("{}")
+    told = run("validate", store).output
+    assert "[render-lock]" in told
+    assert "never rendered" not in told
+
+
 def test_an_edited_output_is_told_and_check_renders_in_truth(store: Path) -> None:
     one_render(store, "jobs")
     assert hydrate(store).exit_code == 0

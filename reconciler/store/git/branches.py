@@ -182,7 +182,7 @@ def commit_on(
     Raises StoreError: the branch moved meanwhile, a file is another one than `before`, it is not known who commits, or
     commits have to be signed. The branch stays where it is.
     """
-    with reporting(f"{folder}: the commit could not be made"), using_repository(folder) as repository:
+    with reporting(f"{folder}: no commit on branch {branch} could be made"), using_repository(folder) as repository:
         refuse_signing(repository, folder)
         parent: Any = repository[pygit2.Oid(hex=base)]
         index = pygit2.Index()

@@ -374,7 +374,7 @@ def test_a_folder_that_this_user_may_not_enter_is_named_with_its_owner_and_what_
         raise PermissionError(13, "Permission denied", f"{closed}/journal.db")
 
     monkeypatch.setattr(cli, "main", refuse)
-    told = f"user {os.geteuid()} may not use {closed} of {closed.owner()}: work as {closed.owner()}, or fix its owner"
+    told = f"user {os.geteuid()} may not use {closed} of {closed.owner()}: fix its mode"
     assert f"{closed}/journal.db: Permission denied; {told}" in run("diff").err
 
 

@@ -16,7 +16,7 @@ import pytest
 
 from reconciler.errors import JournalCorrupt, JournalError, JournalLocked
 from reconciler.journal import Journal, holder, journal_of
-from reconciler.journal.journal_lock import JournalLock, LockHolder, file_system_of, lock_path
+from reconciler.journal.journal_lock import JournalLock, LockHolder, file_system_of, lock_path, whose
 from tests.fakes.journals import made
 
 
@@ -174,7 +174,7 @@ def test_the_deepest_mount_point_tells_the_file_system(path: str, kind: str) -> 
 
 
 @pytest.mark.parametrize("blocked", ["", ".lock", "-shm", "folder"])
-def test_a_journal_of_another_user_is_told_with_the_file_its_owner_and_what_to_do(
+def test_a_journal_that_may_not_be_used_is_told_with_the_file_its_owner_and_what_to_do(
     folder: Path, blocked: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = made(folder / "journal.db", "shop")
@@ -182,13 +182,20 @@ def test_a_journal_of_another_user_is_told_with_the_file_its_owner_and_what_to_d
     path.with_name("journal.db-shm").touch()
     file = folder if blocked == "folder" else path.with_name(f"journal.db{blocked}")
     monkeypatch.setattr(os, "access", lambda one, rights, **_: Path(one) != file or rights == os.F_OK)
-    told = rf"; user {os.geteuid()} may not use {file} of {file.owner()}: work as {file.owner()}, or fix"
+    told = rf"; user {os.geteuid()} may not use {file} of {file.owner()}: fix its mode"
     monkeypatch.setattr(os, "open", refusing(os.open))
     with pytest.raises(JournalError, match=f"journal.db: Permission denied{told}"):
         Journal.open(path, lock=JournalLock.__new__(JournalLock))
     for use in (JournalLock, holder):
         with pytest.raises(JournalError, match=f"journal.db.lock: Permission denied{told}"):
             use(path)
+
+
+def test_of_a_file_of_another_user_both_ways_out_are_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = made(folder / "journal.db", "shop")
+    monkeypatch.setattr(os, "geteuid", lambda: path.stat().st_uid + 1)
+    monkeypatch.setattr(os, "access", lambda one, rights, **_: Path(one) != path or rights == os.F_OK)
+    assert whose(path).endswith(f"of {path.owner()}: work as {path.owner()}, or fix its owner or mode")
 
 
 def refusing(opened: Callable[..., int]) -> Callable[..., int]:
