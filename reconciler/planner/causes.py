@@ -202,7 +202,7 @@ def of_other_scope(manifest: Manifest, member: Read) -> Problem:
 def not_served(manifest: Manifest, member: Read, defined: Iterable[str] = ()) -> Problem:
     """Return the problem of a kind that a cluster does not serve, with a hint. `defined`: versions that will be."""
     there = (gvk.version for gvk in member.served if gvk.group_kind == manifest.gvk.group_kind)
-    other = sorted({*there, *defined})
+    other = sorted({*defined} or {*there})
     hint = f"it serves version {', '.join(other)}" if other else "add its CustomResourceDefinition to the store"
     message = f"{manifest.identity}: {manifest.gvk.api_version} {manifest.gvk.kind} is not served there; {hint}"
     return error(manifest.source, "", "kind-not-served", message, member.name)

@@ -212,8 +212,7 @@ def diff_object(
         changes += [change] if change else []
         problems += [problem] if problem else []
     problems += stripped_copies(identity, present, schedule, snapshot)
-    copies = tuple(present.copies)
-    return replace(part, changes=tuple(changes), problems=tuple(problems), copies=copies, frozen=frozen)
+    return replace(part, changes=tuple(changes), problems=tuple(problems), copies=tuple(present.copies), frozen=frozen)
 
 
 def _diff_placed(manifests: Manifests, comparer: Comparer, identity: Identity, present: FleetCopies) -> ObjectPlan:
@@ -221,7 +220,7 @@ def _diff_placed(manifests: Manifests, comparer: Comparer, identity: Identity, p
     target = dict(schedule.bindings[identity].targets)
     old = {**snapshot.placed_elsewhere(identity), **present.copies} if snapshot.elsewhere else present.copies
     wanted = manifests.of(identity, target)
-    compared = {name: _compare(comparer, manifest, present.owners.get(name)) for name, manifest in wanted.items()}
+    compared = {name: _compare(manifests, comparer, each, present.owners.get(name)) for name, each in wanted.items()}
     replicas = {name: (target[name], old.get(name)) for name in compared} if target != old else {}
     held = _as_held(manifests, comparer, identity, replicas)
     copies = Copies(
@@ -279,23 +278,24 @@ def _as_held(
         is_less = after is not None and before is not None and after < before
         manifest = manifests.with_replicas(identity, name, before) if is_less else None
         if manifest is not None:
-            shrinking[name] = manifest, _compare(comparer, manifest)
+            shrinking[name] = manifest, _compare(manifests, comparer, manifest)
     return shrinking
 
 
-def _compare(comparer: Comparer, manifest: Manifest, ownership: Ownership | None = None) -> Comparison:
+def _compare(
+    manifests: Manifests, comparer: Comparer, manifest: Manifest, ownership: Ownership | None = None
+) -> Comparison:
     """Return the comparison in a cluster that was read: of kinds that are not served there, why."""
     schedule, identity = comparer.schedule, manifest.identity
     member = comparer.snapshot.members[manifest.cluster]
     assert isinstance(member, Read), "there are manifests where it was read"
     live, is_of_other_version = member.live(identity), False
-    is_served = manifest.gvk in member.served
+    is_served, definition = manifest.gvk in member.served, schedule.definition_of(identity[:2])
+    if definition is not None and member.name not in schedule.bindings[definition].clusters:
+        definition = None
+    versions = served_versions(schedule.fleet.templates[definition].body) if definition is not None else []
     if not is_served and manifest.gvk.api_version not in member.silent:
-        definition = schedule.definition_of(identity[:2])
-        if definition is None or member.name not in schedule.bindings[definition].clusters:
-            return Comparison(problem=not_served(manifest, member))
-        versions = served_versions(schedule.fleet.templates[definition].body)
-        match member.live(definition):
+        match member.live(definition) if definition is not None else Absent():
             case Present(object=crd) if manifest.gvk.version in served_versions(crd.body):
                 # An API server that has just started serves the kinds of definitions last, and keeps their objects.
                 live = Unknown(why=f"{manifest.gvk.text} is not served yet, although its definition is there")
@@ -303,19 +303,21 @@ def _compare(comparer: Comparer, manifest: Manifest, ownership: Ownership | None
                 return Comparison(problem=not_served(manifest, member, versions))
             case crd:
                 live, is_of_other_version = Absent(), isinstance(crd, Present)
-    elif is_served and bool(identity.namespace) != member.served[manifest.gvk]:
+    elif definition is not None and manifest.gvk.version not in versions and not schedule.hold(definition, member.name):
+        rendered = manifests.with_replicas(definition, member.name, None)
+        if rendered is not None and manifest.gvk.version not in served_versions(rendered.body):
+            return Comparison(problem=not_served(manifest, member, versions))
+    if is_served and bool(identity.namespace) != member.served[manifest.gvk]:
         return Comparison(problem=of_other_scope(manifest, member))
     comparison = comparer.compare(manifest, live, ownership)
-    is_free = schedule.hold(identity, member.name) is None
-    if is_free and isinstance(live, Absent) and comparison.change is not None:
+    if isinstance(live, Absent) and comparison.change is not None and schedule.hold(identity, member.name) is None:
         # A Namespace can be seen; the definition of a kind is there where the kind is served.
         there = [
             needed
             for needed in prerequisites(schedule, identity)
             if (not isinstance(member.live(needed), Absent) if needed.kind == "Namespace" else is_served)
         ]
-        wait = waits_for_prerequisite(schedule, identity, member.name, there)
-        if wait is not None:
+        if (wait := waits_for_prerequisite(schedule, identity, member.name, there)) is not None:
             return replace(comparison, change=replace(comparison.change, hold=wait))
     if not is_served and comparison.change is not None:
         reason = Reason(rule="unverified", text="its kind is defined in the same plan, so nothing was compared")

@@ -82,14 +82,12 @@ class ClusterWatches(ClusterTasks[GVK]):
                     self._handler.trouble(name, error)
                 if isinstance(error, Forbidden) and version is not None:
                     self._handler.unwatched(name, gvk, error.message)
-                pause_s = early_ends.ended_early_s(has_failed=True)
-                await self._ended_early(gvk, early_ends, pause_s, error.message)
+                await self._ended_early(gvk, early_ends, early_ends.ended_early_s(has_failed=True), error.message)
             except Exception as error:
                 # The boundary of one watch: its new list shows missed changes.
                 text = "a watch failed by a fault of this program; it begins again"
                 self._shared.transitions.fault((name, gvk), error, text, **fault_fields(name, gvk.kind))
-                pause_s = early_ends.ended_early_s(has_failed=True)
-                await self._ended_early(gvk, early_ends, pause_s, INTERNAL_ERROR)
+                await self._ended_early(gvk, early_ends, early_ends.ended_early_s(has_failed=True), INTERNAL_ERROR)
 
     async def _listed(self, gvk: GVK, selector: str) -> str | None:
         """Return the version from which on to watch; None: the kind gives no answer, and the cluster does."""

@@ -14,6 +14,7 @@ from reconciler.api.plan import Plan
 from reconciler.api.refs import GVK, Identity
 from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.planner import compare_revisions
+from tests.fakes.definitions import definition, widget
 from tests.fakes.worlds import FLEET, NOW, TestBed, config_map, deployment, fleet_of, policy
 
 WEB = Identity("apps", "Deployment", "demo", "app")
@@ -236,3 +237,25 @@ def test_a_namespace_is_released_after_what_the_guard_holds_in_it() -> None:
     assert (held["ConfigMap", "delete"] or "").startswith("guard: ")
     assert held["Namespace", "release"] == "waits until ConfigMap demo/c0 has left"
     assert not plan.waves
+
+
+@pytest.mark.parametrize("suspension", [{}, {"dispatching": True}], ids=["free", "suspended"])
+def test_nothing_is_updated_in_a_version_that_its_definition_stops_serving(suspension: dict[str, Any]) -> None:
+    everywhere = policy("Widget", "m1")
+    everywhere["spec"]["resourceSelectors"][0]["apiVersion"] = "example.com/v1"
+    kind = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}
+    defined: dict[str, Any] = {
+        "apiVersion": f"{KARMADA}/v1alpha1", "kind": "ClusterPropagationPolicy", "metadata": {"name": "kinds"},
+        "spec": {"resourceSelectors": [kind], "placement": {"clusterAffinity": {"clusterNames": ["m1"]}}},
+    }  # fmt: skip
+    base = fleet_of(defined, everywhere, definition("Namespaced", "v1", "v2"), widget("gear", "1"))
+    defined["spec"]["suspension"] = suspension
+    head = fleet_of(defined, everywhere, definition("Namespaced", "v2"), widget("gear", "2"))
+    plan = compared(base, head)
+    problems = [one.message for one in plan.problems if one.code == "kind-not-served"]
+    kinds = [(change.identity.kind, bool(change.held)) for change in plan.changes]
+    if suspension:
+        assert (problems, kinds) == ([], [("CustomResourceDefinition", True), ("Widget", False)])
+    else:
+        assert kinds == [("CustomResourceDefinition", False)]
+        assert problems == ["Widget demo/gear: example.com/v1 Widget is not served there; it serves version v2"]
