@@ -61,7 +61,7 @@ def command(
     output: str,
 ) -> None:
     """Check access to every cluster of STORE: context, version, risks, and every right that STORE needs there."""
-    from reconciler.cli.rights import examine, pulled, role
+    from reconciler.cli.rights import examine, role
     from reconciler.cli.store_reading import check_clusters, read_fleet, require_clusters
     from reconciler.report.json_parts import json_text
 
@@ -92,7 +92,7 @@ def command(
         answer(json_text(document))
     else:
         _print_findings(findings, fleet)
-        for name in sorted(pulled(fleet, access)):
+        for name in () if clusters else sorted(access.clusters.elsewhere(fleet)):
             remark(
                 f"{name}: another process applies there (spec.syncMode: Pull); --cluster {name} asks it all the same"
             )

@@ -13,7 +13,7 @@ from reconciler.api.clusters import Cluster, Observations
 from reconciler.api.content import Json, JsonObject
 from reconciler.api.fleet import Fleet
 from reconciler.containment import try_await
-from reconciler.controller.cluster_reads.clusters_needed import pulling
+from reconciler.controller import timing
 from reconciler.controller.once.planning import Access, configs_of, open_members
 from reconciler.controller.round.owner_record import holder_name
 from reconciler.controller.service.elector import LeaderStatus, lease_and_handover
@@ -163,6 +163,7 @@ _NO_EVENTS = (
     "not allowed: list events, so the reason why pods of StatefulSets, DaemonSets and Jobs are not made is not known; "
     "'reconciler doctor --rbac full' prints the role",
 )
+_SLOW = "it answers, after more than the {:g} s that `run`, `diff` and `apply` wait for: nothing is changed there"
 
 
 class Finding(Struct, frozen=True, kw_only=True):
@@ -187,17 +188,15 @@ class Finding(Struct, frozen=True, kw_only=True):
     unserved: tuple[str, ...] = ()
 
 
-def pulled(fleet: Fleet, access: Access) -> frozenset[str]:
-    """Return the clusters in which another process applies, unless clusters were chosen."""
-    return frozenset() if access.clusters.chosen else pulling(fleet)
-
-
 async def examine(fleet: Fleet, access: Access) -> tuple[list[Finding], LeaderStatus | None]:
     """Return the result of each cluster, and who leads; None: no Lease decides, or its cluster was not chosen."""
     schedule, recorded, known = _schedule(fleet, access), _recorded_kinds(access), resource_names(fleet)
 
     async def one(member: MemberCluster) -> Finding:
-        version, uid, discovery = await asyncio.gather(member.version(), member.identity(), member.discover())
+        began_s = access.clock.monotonic_s()
+        uid = await member.identity()
+        is_slow = access.clock.monotonic_s() - began_s > timing.PROMPT_S
+        version, discovery = await asyncio.gather(member.version(), member.discover())
         names = known | {gvk.group_kind: kind.plural for gvk, kind in discovery.kinds.items()}
         served = {(gvk.group, kind.plural) for gvk, kind in discovery.kinds.items()}
         wanted = {level: _needed(schedule, level, recorded, names, member.name)[0] for level in Level}
@@ -207,25 +206,25 @@ async def examine(fleet: Fleet, access: Access) -> tuple[list[Finding], LeaderSt
         denied = tuple(right for right in refused if right != EXPLAINING)
         return Finding(
             cluster=member.name, context=fleet.clusters[member.name].context_name, version=version, uid=uid,
-            error=f"it answers reads but no questions about rights: {getattr(fault, 'message', '')}" if fault else "",
+            error=f"it answers reads but no questions about rights: {getattr(fault, 'message', '')}" if fault
+            else is_slow * _SLOW.format(timing.PROMPT_S),
             denied=denied, level="" if fault else _level(wanted, denied),
             unserved=_unserved(schedule, member.name, discovery), risks=_NO_EVENTS if denied != refused else (),
         )  # fmt: skip
 
-    ha, leading, elsewhere = fleet.settings.ha, None, pulled(fleet, access)
+    ha, leading = fleet.settings.ha, None
     async with open_members(fleet, access) as members:
         configs = configs_of(fleet, access)
         results = await members.each(one)
-        if ha is not None and (not access.clusters.chosen or ha.cluster in access.clusters.chosen):
+        if ha is not None and _is_chosen(ha.cluster, access):
             member = members.get(ha.cluster)
             why = str(members.failed.get(ha.cluster, f"the store has no cluster {ha.cluster}"))
             leading = LeaderStatus(cluster=ha.cluster, error=why)
             if member is not None:
                 leading = await lease_and_handover(member, fleet.settings.name)
     findings = [
-        _finding(fleet.clusters[name], result, configs[name], access)
-        for name, result in sorted(results.items())
-        if name not in elsewhere and _is_chosen(name, access)
+        _finding(fleet.clusters[name], results[name], configs[name], access)
+        for name in sorted(access.clusters.own(fleet))
     ]
     return findings, leading
 

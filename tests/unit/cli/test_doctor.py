@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from reconciler.controller import timing
 from reconciler.lease import Handover, Lease, handover_body, lease_body
 from reconciler.sim import (
     BackgroundFleet,
@@ -213,6 +214,20 @@ def test_a_cluster_that_answers_reads_alone_is_reachable_and_said_to_answer_no_w
     assert (found["reachable"], found["level"], found["denied"]) == (True, None, [])
     desk.change(lambda box: box.servers["m1"].faults.clear())
     assert desk.run().code == 0
+
+
+def test_a_cluster_that_answers_more_slowly_than_is_waited_for_is_said_to(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(timing, "PROMPT_S", 0.2)
+    desk.change(lambda box: setattr(box.servers["m1"].faults, "latency_s", (0.3, 0.3)))
+    try:
+        done = desk.run()
+    finally:
+        desk.change(lambda box: box.servers["m1"].faults.clear())
+    assert (done.code, done.out.splitlines()[1].split()[3:]) == (1, ["yes", "-", "-", "-"])
+    assert "m1: it answers, after more than the 0.2 s that `run`, `diff` and `apply` wait for" in done.err
+    assert "m2: it answers" not in done.err
 
 
 def test_only_the_clusters_that_were_named_are_told_of(desk: Desk) -> None:
