@@ -254,7 +254,7 @@ _UNREAD: Final[Mapping[str, str]] = {
     UnlistedCause.RIGHT_MISSING: "grant the right: `reconciler doctor --rbac full` prints the role",
     UnlistedCause.NOT_SERVED: "write a version that it serves, apply the definition of the kind there again, or take "
     "its objects out of the store",
-    UnlistedCause.NOT_READ: "fix what serves the kind there: its conversion webhook or extension API server",
+    UnlistedCause.NOT_READ: "fix what serves it there: API server, a proxy, a conversion webhook, extension API server",
     UnlistedCause.THROTTLED: "give its API server, or our FlowSchema there, more room; it is asked again automatically",
 }
 
@@ -285,10 +285,10 @@ def todo_of(kind: str, subject: str, data: Mapping[str, Any]) -> str:
         where, named = f" ({data['source']})" if data.get("source") else "", subject.rpartition(" @ ")[0]
         end = "" if data.get("outcome") == DriftOutcome.HEALED else "; `reconciler diff` shows what differs"
         keep = "take it out of the store" if data.get("action") == "create" else "commit the value"
-        return (
-            f"{keep}{where} if it is meant, else have {data.get('who') or 'somebody'} leave it; to work by "
-            f"hand, `reconciler suspend {scope_words(named)}` first{end}"
-        )
+        if data.get("who") == THE_SERVER:
+            return f"{_MEND_ADMISSION}, or {_LEAVE_FIELD}{end}"
+        by_hand = f"to work by hand, `reconciler suspend {scope_words(named)}` first{end}"
+        return f"{keep}{where} if it is meant, else have {data.get('who') or 'somebody'} leave it; {by_hand}"
     scope, _, cluster = subject.rpartition(" @ ")
     stage, entry = subject.rpartition("/")[2], data.get("entry", "")
     words = _TICKS.get(str(data.get("tick")), "") if kind == EventKind.CONSTRAINED else _EVENTS.get(kind, "")

@@ -336,7 +336,7 @@ def _entries(document: Document, style: Style) -> dict[str, list[Entry]]:
             for entry in troubles
             if entry["health"] in healths
         ],
-        "Edited by hand within the hour": [
+        "Changed by others within the hour": [
             (visible(f"{entry['time']}  {entry['subject']} @ {entry['cluster']}: {event_detail(entry)}"), entry)
             for entry in document.get("edits", ())
         ],

@@ -175,6 +175,13 @@ def test_what_was_deleted_by_hand_is_no_value_to_commit(action: str, todo: str) 
     assert todo_of(EventKind.DRIFT, "ConfigMap demo/app @ m1", data).startswith(todo)
 
 
+def test_what_a_webhook_changed_has_the_remedy_of_webhooks_and_was_edited_by_nobody() -> None:
+    data = {"action": "update", "source": "a.yaml:1", "outcome": "healed", "who": "the server"}
+    assert todo_of(EventKind.DRIFT, "ConfigMap demo/app @ m1", data) == (
+        "fix the admission webhook or policy, or leave the field to it with spec.ignore of the Fleet document"
+    )
+
+
 @pytest.mark.parametrize(
     "text",
     [
