@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct, field
 
-from reconciler.api.clusters import LiveObject, Member, Observations, Read
+from reconciler.api.clusters import LastHealth, LiveObject, Member, Observations, Read
 from reconciler.api.content import DecryptedValues
 from reconciler.api.fleet import Fleet
 from reconciler.api.ledger import JournalSnapshot
@@ -52,10 +52,14 @@ class FleetSnapshot(Struct, frozen=True, kw_only=True):
 
     def is_asked(self, cluster: str, identity: Identity) -> bool:
         """Return whether the round reads a copy."""
-        if self.only is not None and identity not in self.only:
-            return False
         member = self.members.get(cluster)
-        return not (isinstance(member, Read) and identity in member.unasked)
+        is_unasked = isinstance(member, Read) and identity in member.unasked
+        return not is_unasked and (self.only is None or identity in self.only)
+
+    def last_health(self, cluster: str, identity: Identity) -> LastHealth | None:
+        """Return the health of an object that was read without its status; None: its body says it."""
+        member = self.members.get(cluster)
+        return member.last_healths.get(identity) if isinstance(member, Read) else None
 
     def shows(self, cluster: str, identity: Identity) -> bool:
         """Return whether a round shows what is due of a copy. In a cluster that left the fleet, nothing is."""

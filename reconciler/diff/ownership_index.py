@@ -166,8 +166,7 @@ class Copies(Struct, frozen=True, kw_only=True):
 
     def _availability(self, cluster: str, live: LiveObject) -> Availability:
         """Return the availability of the desired replicas there."""
-        member = self.snapshot.members.get(cluster)
-        last = member.last_healths.get(self.identity) if isinstance(member, Read) and member.last_healths else None
+        last = self.snapshot.last_health(cluster, self.identity)
         availability = availability_of(live.body, self.interpreter) if last is None else last_availability(last)
         if isinstance(availability, UnknownAvailability):
             return availability

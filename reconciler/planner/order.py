@@ -280,6 +280,8 @@ class TurnOrder:
         return try_call(outcome, live.body).value is RunOutcome.FAILED
 
     def _why_not_healthy(self, cluster: str, identity: Identity) -> str:
-        live, health = self._snapshot.live(cluster, identity), self._schedule.interpreters.of(*identity[:2]).health
-        is_healthy = live is None or try_call(health, live.body).value is Health.HEALTHY
-        return "" if is_healthy else f"waits for {identity} healthy"
+        live, last = self._snapshot.live(cluster, identity), self._snapshot.last_health(cluster, identity)
+        if live is None or (last is not None and last.health is Health.HEALTHY):
+            return ""
+        health = try_call(self._schedule.interpreters.of(*identity[:2]).health, live.body).value
+        return "" if last is None and health is Health.HEALTHY else f"waits for {identity} healthy"

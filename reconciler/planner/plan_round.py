@@ -71,8 +71,7 @@ def plan_round(snapshot: FleetSnapshot, schedule: Schedule | None = None) -> Rou
             interpreters=snapshot.interpreters,
             copies=copies_in(snapshot.journal.ledger),
         )
-    manifests = render(schedule, snapshot)
-    manifests = decrypt(manifests)
+    manifests = decrypt(render(schedule, snapshot))
     planned, managed = diff_all(manifests, schedule)
     placements = placement_changes(schedule, snapshot.observations.previous, snapshot.only)
     return _ordered(planned, manifests, managed, placements)

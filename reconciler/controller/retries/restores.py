@@ -99,9 +99,6 @@ class Restores:
 
     def problems(self, now: str) -> tuple[Problem, ...]:
         """Return the problems of recently restored clusters."""
-        lately = {
-            name: since for name, since in sorted(self._since.items()) if age_s(since, now) < timing.WENT_BACK_SHOWN_S
-        }
         return tuple(
             warning(
                 NOWHERE, "", CLUSTER_WENT_BACK,
@@ -110,7 +107,7 @@ class Restores:
                 f"(not-deleted) until 'reconciler journal rebuild STORE --cluster {name}', without the service, has "
                 "taken stock of it", name,
             )
-            for name, since in lately.items()
+            for name, since in sorted(self._since.items()) if age_s(since, now) < timing.WENT_BACK_SHOWN_S
         )  # fmt: skip
 
     async def watch(self, latest: Published[State], clock: Clock, inbox: Inbox) -> None:

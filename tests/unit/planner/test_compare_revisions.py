@@ -259,3 +259,15 @@ def test_nothing_is_updated_in_a_version_that_its_definition_stops_serving(suspe
     else:
         assert kinds == [("CustomResourceDefinition", False)]
         assert problems == ["Widget demo/gear: example.com/v1 Widget is not served there; it serves version v2"]
+
+
+@pytest.mark.parametrize("health", [None, Health.HEALTHY, Health.UNHEALTHY])
+def test_a_later_turn_waits_for_what_was_observed_to_be_unhealthy_alone(health: Health | None) -> None:
+    both = policy("Deployment", "m1"), policy("ConfigMap", "m1", name="maps")
+    later = config_map("later")
+    later["metadata"]["annotations"] = {"fleet.reconciler/wave": "1"}
+    workload = Workload(gvk=GVK("apps", "v1", "Deployment"), identity=WEB, replicas=2, health=health or Health.HEALTHY)
+    observed = {"m1": ClusterObservation(name="m1", workloads={WEB: workload})} if health else {}
+    base, head = (fleet_of(*both, deployment(), one) for one in (config_map("later"), later))
+    held = f"waits for {WEB} healthy" if health is Health.UNHEALTHY else None
+    assert told(compared(base, head, Observations(clusters=observed))) == [("update", "m1", "declared", held)]
