@@ -98,8 +98,7 @@ class Writer:
         """Return the plan within suspensions, `observe`, write conflicts, and back-off of failures."""
         away = self._memory.away.queue.keys
         self._memory.unfinished.forgive({name for name in away if isinstance(snapshot.members.get(name), Read)})
-        suspensions = in_force(self._parts.journal.suspensions(), snapshot.now)
-        plan = restrained(planned, suspensions, snapshot.now).plan
+        plan = restrained(planned, in_force(self._parts.journal.suspensions(), snapshot.now), snapshot.now).plan
         now_s = self._parts.access.clock.monotonic_s()
         fights, left = self._memory.fights, set[int]()
         for copy in set(fights.paused(now_s)) - {change.copy for change in plan.changes}:
@@ -116,8 +115,7 @@ class Writer:
             if change.cluster in self._memory.restores.suspected:
                 self._memory.unfinished.requeue_change(*change.copy, 2 * timing.TICK_S)
                 left.add(index)
-        waves = kept_waves(plan.waves, lambda index: index not in left)
-        return replace(planned, plan=replace(plan, waves=waves))
+        return replace(planned, plan=replace(plan, waves=kept_waves(plan.waves, lambda index: index not in left)))
 
     def begin(self, planned: Round, snapshot: FleetSnapshot, reachable: Reachable) -> None:
         """Begin due writes, one worker a cluster, over the clients of the plan; those of a busy one are enqueued."""

@@ -122,8 +122,7 @@ class SyncedVersions:
 
     def holds(self, cluster: str, live: LiveObject) -> bool:
         """Return whether the object is in its synced version."""
-        believed = self._versions.get(cluster, {}).get(live.identity)
-        return believed == (live.uid, live.resource_version)
+        return self._versions.get(cluster, {}).get(live.identity) == (live.uid, live.resource_version)
 
     def doubtful(self, cluster: str, group_kind: tuple[str, str], listed: Iterable[LiveObject]) -> set[Identity]:
         """Return the contradictions of a complete list of a kind: other versions, unknown objects, missing ones.

@@ -23,7 +23,7 @@ from reconciler.controller import timing
 from reconciler.controller.inbox import ClusterChanged, ClusterScope, Inbox, Published
 from reconciler.controller.loop_state import State
 from reconciler.controller.vitals.logs import Transitions
-from reconciler.errors import KindNotServed, MemberClusterError, ObjectNotFound
+from reconciler.errors import KindFault, MemberClusterError, ObjectNotFound
 from reconciler.kube.client import MemberCluster
 from reconciler.observations import age_s
 
@@ -57,10 +57,14 @@ class Restores:
         self._faults = Transitions()
 
     def recall(self, events: Iterable[Event], versions: Mapping[str, Mapping[GVK, int]]) -> None:
-        """Continue from history, newest first, and from the versions that the process before has seen."""
+        """Continue from history, newest first, and check each cluster by what the process before has seen there."""
         for event in events:
             self._since.setdefault(event.subject.removeprefix("cluster "), event.time)
-        self._newest = {cluster: dict(kinds) for cluster, kinds in versions.items()}
+        for cluster, kinds in versions.items():
+            self._newest[cluster] = dict(kinds)
+            for gvk, version in kinds.items():
+                if "." not in gvk.group:  # What an extension serves may fail for long.
+                    self.suspect(cluster, VersionDecrease(gvk, "", "", version))
 
     def newest(self) -> dict[str, dict[GVK, int]]:
         """By cluster the newest versions that were seen, of a few kinds."""
@@ -113,16 +117,15 @@ class Restores:
     async def watch(self, latest: Published[State], clock: Clock, inbox: Inbox) -> None:
         """Check suspected clusters for ever; each restored one is sent."""
         while True:
-            await clock.sleep(timing.TICK_S)
             members, uids = latest.value.members, latest.value.known.cluster_uids
             identified = {name: (member, uids[name]) for name, member in members.items() if name in uids}
             for name in await self.confirmed(identified):
                 inbox.send(ClusterChanged(name, ClusterScope.RESTORED))
+            await clock.sleep(timing.TICK_S)
 
     async def confirmed(self, members: Mapping[str, tuple[MemberCluster, str]]) -> list[str]:
         """Those of the suspected clusters that went back. What could not be asked is asked the next time."""
-        due = {name: members[name] for name in self.suspected if name in members}
-        self.suspected = {name: self.suspected[name] for name in due}
+        due = {name: members[name] for name, why in self.suspected.items() if why and name in members}
         looks = (try_await(_went_back(*at, tuple(self.suspected[name]))) for name, at in due.items())
         went_back = []
         for name, answer in zip(due, await asyncio.gather(*looks), strict=True):
@@ -131,7 +134,8 @@ class Restores:
                 self._faults.fault(name, answer.fault, text, **fault_fields(name))
             elif answer.value:
                 went_back.append(name)
-            if answer.fault is not None or answer.value is not None:
+                self.suspected[name] = {}  # Until a round knows it, nothing is written there.
+            if answer.fault is not None or answer.value is False:
                 self.suspected.pop(name, None)
         return went_back
 
@@ -150,14 +154,14 @@ async def _went_back(member: MemberCluster, uid: str, suspicions: Iterable[Versi
 
 
 async def _is_older(member: MemberCluster, suspicion: VersionDecrease) -> bool | None:
-    """Return whether each of several answers is older than the version seen; None: the object is gone."""
+    """Return whether each of several answers is older than the version seen; None: it is gone, or may not be read."""
     gvk, namespace, name, version = suspicion
     try:
         for _ in range(ANSWERS):
             version_now = member.current_version(gvk, namespace=namespace, name=name)
             if number_of(await within(version_now, timing.PROMPT_S)) >= version:
                 return False
-    except (KindNotServed, ObjectNotFound):
+    except (KindFault, ObjectNotFound):
         return None
     return True
 

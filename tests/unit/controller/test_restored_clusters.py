@@ -191,6 +191,10 @@ async def test_a_restore_while_no_process_runs_is_told_at_the_next_start(tmp_pat
         scene.source.forget()
         scene.start(scene.parts)
         await scene.until(lambda: told(scene) == ["cluster m1"] and scene.value("m1") == "2")
+        kinds = [event.kind for event in scene.journal.events()]
+        assert kinds.index(EventKind.DRIFT) < kinds.index(EventKind.CLUSTER_WENT_BACK), (
+            "newest first: known, then healed"
+        )
         await scene.until(lambda: (BACK, "m1") in codes(scene))
         await scene.quiet()
         await scene.stop()

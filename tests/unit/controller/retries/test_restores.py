@@ -59,7 +59,7 @@ async def judged(restores: Restores, versions: Iterator[int | None], uid: str = 
         config = MemberConfig(name="m1", server=server.url)
         async with MemberClusters.open({"m1": config}, agent=UserAgent("f"), clock=QuickClock()) as members:
             found: list[str] = []
-            while restores.suspected:
+            while any(restores.suspected.values()):
                 found = await restores.confirmed({"m1": (members["m1"], "u1")})
             return found, server.connections
 
@@ -128,6 +128,8 @@ def test_what_the_process_before_has_seen_counts(tmp_path: Path) -> None:
         journal.record_versions(before.newest())
         after.recall([], journal.versions())
     assert after.newest() == {"m1": {kinds[number]: 100 + number for number in (3, 2, 1)}}
+    assert {found.version for found in after.suspected["m1"]} == {101, 102, 103}, "nothing is written before a check"
+    after.suspected.clear()
     for gvk, version in ((kinds[0], "1"), (kinds[1], "101"), (kinds[3], "200")):
         after.listed("m1", gvk, version)
     assert not after.suspected
