@@ -273,7 +273,7 @@ def _troubles(pod: Pod, now: str) -> Iterator[Trouble]:
             yield Degraded(why_waiting(waiting.reason, waiting.message), reason=waiting.reason)
     scheduled = condition_of(pod.status.conditions, "PodScheduled")
     if scheduled is not None and (scheduled.status, scheduled.reason) == ("False", "Unschedulable"):
-        yield Progressing(with_message("no node has room for it", scheduled.message), reason=scheduled.reason)
+        yield Progressing(with_message("no node takes it", scheduled.message), reason=scheduled.reason)
     ready = condition_of(pod.status.conditions, "Ready"), condition_of(pod.status.conditions, "ContainersReady")
     if [(one.status, one.reason) for one in ready if one is not None] == [("False", ""), ("True", "")]:
         # Source: Kubernetes, node lifecycle controller: it sets Ready alone, of pods on nodes that are silent.

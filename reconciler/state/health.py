@@ -49,7 +49,7 @@ EVICTED: Final = "Evicted"
 """Of a pod that its kubelet ended since the node ran out of something. Source: Kubernetes, node-pressure eviction."""
 
 _TELLING: Final = (
-    ("PodScheduled", "False", "no node has room for it"),
+    ("PodScheduled", "False", "no node takes it"),
     (_UNMADE, "True", "its pods cannot be made"),
     ("Failed", "True", "it failed"),
     ("FailureTarget", "True", "it failed"),

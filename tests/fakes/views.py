@@ -614,7 +614,7 @@ def _some_cell(chance: random.Random, column: int, troubles: float | None) -> Ce
             column,
             health=found,
             of=(0 if found == "Missing" else replicas - 1, replicas),
-            why="no node has room for it",
+            why="no node takes it",
         )
     return cell(column, found, of=(replicas, replicas), why=f"it is {found}")
 

@@ -59,7 +59,12 @@ def waits(**waiting: str) -> dict[str, Any]:
         (
             {"conditions": [NO_ROOM]},
             Progressing,
-            "no node has room for it (0/3 nodes are available: 3 Insufficient cpu.)",
+            "no node takes it (0/3 nodes are available: 3 Insufficient cpu.)",
+        ),
+        (
+            {"conditions": [{**NO_ROOM, "message": "0/1 nodes are available: 1 node(s) had untolerated taint(s)."}]},
+            Progressing,
+            "no node takes it (0/1 nodes are available: 1 node(s) had untolerated taint(s).)",
         ),
         (waits(reason="ContainerCreating"), None, ""),
         ({**waits(**PULL), "phase": "Failed"}, None, ""),
@@ -298,7 +303,7 @@ async def test_pods_that_start_degrade_no_workload(kind: str) -> None:
     new = replace(new, spec=replace(new.spec, node_name="n1"))
     assert await looked(2, new) == (Progressing, count)
     assert await looked(10, new) == (Progressing, count)
-    no_room = Progressing, f"no node has room for it ({NO_ROOM['message']})"
+    no_room = Progressing, f"no node takes it ({NO_ROOM['message']})"
     assert await looked(20, db_pod(ailments.clock.now(), kind=kind, conditions=[NO_ROOM])) == no_room
     assert await looked(100, new) == (Degraded, count), "it had the time to start"
     healths.note("m1", of, "2", HEALTHY)
@@ -311,7 +316,7 @@ async def test_pods_that_start_degrade_no_workload(kind: str) -> None:
 async def test_a_quota_is_told_beside_what_the_pods_say() -> None:
     healths, member = HealthCache(Inbox()), Asked(pod(conditions=[NO_ROOM]))
     ailments, members = Watched(healths), {"m1": member}
-    no_node = "no node has room for it (0/3 nodes are available: 3 Insufficient cpu.)"
+    no_node = "no node takes it (0/3 nodes are available: 3 Insufficient cpu.)"
     both = f"{no_node}; more of its pods cannot be made ({QUOTA})"
 
     def told() -> list[str]:
@@ -370,7 +375,7 @@ async def test_why_pods_are_not_made_is_told_by_events_where_nothing_else_tells_
     member.events = [refused(at="2026-01-01T09:00:00Z", message="Error creating: another"), refused(), refused(uid="x")]
     assert await told() == why
     member.pods_ = (db_pod(conditions=[NO_ROOM]),)
-    assert await told() == f"no node has room for it ({NO_ROOM['message']}); more of its pods cannot be made ({why})"
+    assert await told() == f"no node takes it ({NO_ROOM['message']}); more of its pods cannot be made ({why})"
     member.pods_, member.is_allowed = (), False
     assert await told() == why, "events are asked though pods may not be"
     # The last of its pods is there: whatever events say, they are of the past.

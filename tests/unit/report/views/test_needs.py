@@ -62,14 +62,14 @@ def test_pods_without_a_node_are_a_need_and_pods_that_start_are_none() -> None:
     scene = Scene("m1", "m2")
     scene.apply()
     scene.health = {
-        ("m1", APP): Progressing("no node has room for it (3 Insufficient cpu)", reason="Unschedulable"),
+        ("m1", APP): Progressing("no node takes it (3 Insufficient cpu)", reason="Unschedulable"),
         ("m2", APP): Progressing("1 of 2 replicas are available"),
     }
     (need,) = needs_of(sight_of(scene.facts())).listed
     assert (need.what, need.weight, need.cluster) == (AlertKind.STUCK, Weight.WARNING, "m1")
     assert (need.title, need.why) == (
         "ConfigMap demo/app in m1: not all of its pods run",
-        "no node has room for it (3 Insufficient cpu)",
+        "no node takes it (3 Insufficient cpu)",
     )
     assert "give m1 nodes that fit" in (need.todo or "")
 
