@@ -10,14 +10,12 @@ from collections.abc import Collection, Iterable, Mapping
 
 from reconciler.api.clusters import LiveObject, Present
 from reconciler.api.ledger import EventKind
-from reconciler.api.plan import Cause, Change
 from reconciler.api.refs import GVK, Copy, Identity
 from reconciler.api.rollout_progress import Phase
 from reconciler.containment import fault_fields
 from reconciler.controller.inbox import ClusterChanged, HealthChanged, Inbox, Published
 from reconciler.controller.loop_state import Established, LoopParts, State
 from reconciler.controller.retries.caches import RoundCaches
-from reconciler.controller.retries.conflicts import differing_fields
 from reconciler.controller.retries.workers import ApplyResult
 from reconciler.controller.watches.handlers import WatchHandler
 from reconciler.diff import Comparer
@@ -129,7 +127,8 @@ class EventHandler(WatchHandler):
         """
         now, identity = self._latest.value, live.identity
         manifest = now.picture.manifests.get(cluster, {}).get(identity) if now.picture else None
-        pause_s = self._memory.fights.pause_left_s(cluster, identity, self._parts.access.clock.monotonic_s())
+        fights, now_s = self._memory.fights, self._parts.access.clock.monotonic_s()
+        pause_s = fights.pause_left_s(cluster, identity, now_s)
         waits = not pause_s and (
             self._memory.unfinished.waits(cluster, identity) or self._is_awaited_by_mates(identity)
         )
@@ -139,7 +138,11 @@ class EventHandler(WatchHandler):
         snapshot = now.snapshot(schedule.fleet, schedule.interpreters, self._parts.access.clock.now())
         comparison = Comparer(schedule, snapshot).compare(manifest, Present(object=live))
         if pause_s:
-            return comparison.change is not None and self._is_left(comparison.change, pause_s)
+            is_left = comparison.change is not None and fights.leaves_alone(comparison.change, now_s)
+            if is_left:
+                self._inbox.send(HealthChanged())  # It may have been as wanted since it was undone last.
+                self._memory.unfinished.requeue_change(cluster, identity, pause_s)
+            return is_left
         if not comparison.in_sync:
             return False
         self._memory.synced.confirm(cluster, identity, live.uid, live.resource_version)
@@ -154,15 +157,6 @@ class EventHandler(WatchHandler):
         packaged = schedule.packaged if schedule is not None else {}
         waiting = self._memory.unfinished.waiting
         return identity in packaged and any(mate in waiting for mate in package_mates(packaged, (identity,)))
-
-    def _is_left(self, change: Change, pause_s: float) -> bool:
-        """Return whether all differing fields are in back-off; then enqueue the copy for its end."""
-        differing, now_s = differing_fields(change), self._parts.access.clock.monotonic_s()
-        is_left = change.cause is Cause.DRIFT and self._memory.fights.leaves_alone(change.copy, differing, now_s)
-        if is_left:
-            self._inbox.send(HealthChanged())  # It may have been as wanted since it was undone last.
-            self._memory.unfinished.requeue_change(change.cluster, change.identity, pause_s)
-        return is_left
 
     def trouble(self, cluster: str, error: MemberClusterError) -> None:
         """Handle a broken watch: a round has to ask the cluster, and reports it if it is unreachable."""

@@ -18,7 +18,6 @@ from reconciler.controller import timing
 from reconciler.controller.cluster_reads.members import Reachable, answered_by
 from reconciler.controller.loop_state import LoopParts
 from reconciler.controller.retries.caches import RoundCaches
-from reconciler.controller.retries.conflicts import differing_fields
 from reconciler.controller.round.apply_plan import (
     ChangeResult,
     Waves,
@@ -105,8 +104,7 @@ class Writer:
             if snapshot.shows(*copy):
                 fights.compared(copy, (), now_s)
         for index, change in enumerate(plan.changes):
-            is_fought = fights.leaves_alone(change.copy, differing_fields(change), now_s)
-            if (is_fought and change.cause is Cause.DRIFT) or self._memory.unfinished.is_too_early(change):
+            if fights.leaves_alone(change, now_s) or self._memory.unfinished.is_too_early(change):
                 left.add(index)
                 continue
             # Its cluster may have gone back to an earlier state; what drifted may show it.

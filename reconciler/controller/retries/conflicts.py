@@ -14,7 +14,7 @@ from typing import Final
 from msgspec import Struct, field
 
 from reconciler.api.ledger import DriftOutcome, Event, EventKind
-from reconciler.api.plan import Change
+from reconciler.api.plan import Cause, Change
 from reconciler.api.refs import Copy, Identity
 from reconciler.controller import timing
 from reconciler.observations import age_s, later
@@ -99,7 +99,7 @@ class WriteConflicts:
     def compared(self, copy: Copy, differing: Collection[str], now_s: float) -> None:
         """End the back-off of fields that are as the store wants them now. `differing`: those that are not."""
         for path, one in self._of(*copy).items():
-            if path in differing:
+            if any(_overlaps(path, other) for other in differing):
                 one.is_left = True
             elif one.is_left or one.is_altered:
                 one.is_altered = False
@@ -150,11 +150,13 @@ class WriteConflicts:
         fields = self._of(cluster, identity).values()
         return max((one.until_s - now_s for one in fields if one.until_s > now_s), default=0.0)
 
-    def leaves_alone(self, copy: Copy, differing: Collection[str], now_s: float) -> bool:
-        """Return whether all of these fields of a copy are in back-off; the others are as wanted."""
-        self.compared(copy, differing, now_s)
-        fields = self._of(*copy)
-        return all(path in fields and fields[path].until_s > now_s for path in differing)
+    def leaves_alone(self, change: Change, now_s: float) -> bool:
+        """Return whether it sets right (also a mark that was stripped) fields in back-off only."""
+        differing = tuple(field.path for field in change.fields) or (THE_OBJECT,)
+        self.compared(change.copy, differing, now_s)
+        paused = [path for path, one in self._of(*change.copy).items() if one.until_s > now_s]
+        is_paused = all(any(_overlaps(path, other) for other in paused) for path in differing)
+        return is_paused and change.cause in (Cause.DRIFT, Cause.ADOPTION)
 
     def ongoing(self, now_s: float) -> frozenset[str]:
         """The copies whose fight is not over, as subjects of history."""
@@ -175,9 +177,9 @@ class WriteConflicts:
         return self._fields[copy]
 
 
-def differing_fields(change: Change) -> tuple[str, ...]:
-    """Return the fields that a conflict about a change is over."""
-    return tuple(field.path for field in change.fields) or (THE_OBJECT,)
+def _overlaps(path: str, other: str) -> bool:
+    """Return whether one is the other, or a part of it: annotations that a webhook strips, and one that is missing."""
+    return path == other or path.startswith((f"{other}.", f"{other}[")) or other.startswith((f"{path}.", f"{path}["))
 
 
 def _count(fields: dict[str, _Field], undone: Undone, now_s: float) -> bool:

@@ -15,7 +15,7 @@ from reconciler.api.plan import Cause, HeldBy
 from reconciler.api.problem import NOWHERE
 from reconciler.api.refs import Identity, short_revision
 from reconciler.errors import MemberClusterError
-from reconciler.ownership import FLEET_LABEL
+from reconciler.ownership import FLEET_LABEL, OWNER_ANNOTATION
 from reconciler.planner import KEPT_BY_POLICY
 from reconciler.report.problems_text import problem_codes
 from reconciler.state import (
@@ -165,6 +165,11 @@ def _is_by_commit(trouble: SyncState | HealthState) -> bool:
     return True
 
 
+def _holds_mark(text: str) -> bool:
+    """Return whether a field, or what is said of it, may be of our marks: nobody can leave those to another."""
+    return text in ("metadata.labels", "metadata.annotations") or FLEET_LABEL in text or OWNER_ANNOTATION in text
+
+
 def remedy(
     cluster: str, identity: Identity, trouble: SyncState | HealthState, source: str, revision: str, context: str = ""
 ) -> str:
@@ -173,10 +178,10 @@ def remedy(
     `context`: of the cluster in the kubeconfig; empty: as the cluster.
     """
     match trouble:
-        case Fought(managers=managers):
+        case Fought(managers=managers, fields=fields):
             who = ", ".join(managers)
             end = _MEND_ADMISSION if who == THE_SERVER else f"end the writes of {who or 'somebody'}"
-            return f"{end}, or {_LEAVE_FIELD}"
+            return end if any(map(_holds_mark, fields)) else f"{end}, or {_LEAVE_FIELD}"
         case Refused(code=code):
             return remedy_of(code) or ""
         case Frozen():
@@ -186,7 +191,7 @@ def remedy(
         case Held(by=by, order=order):
             return todo_of(EventKind.SUSPENDED, order, {}) if order else _HOLDS.get(by, "")
         case Failed(is_altered=True, why=why):
-            return _MEND_ADMISSION if FLEET_LABEL in why else f"{_MEND_ADMISSION}, or {_LEAVE_FIELD}"
+            return _MEND_ADMISSION if _holds_mark(why) else f"{_MEND_ADMISSION}, or {_LEAVE_FIELD}"
         case Failed(code=code) if code:
             return remedy_of_problem(code, revision)
         case Failed(todo=todo):

@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from reconciler.api.ledger import Event, EventKind
-from reconciler.api.refs import Identity
+from reconciler.api.plan import Action, Cause, Change, FieldChange
+from reconciler.api.refs import GVK, Identity
 from reconciler.controller import timing
 from reconciler.controller.retries.conflicts import THE_OBJECT, UNDONE_MAX, WriteConflicts
 from reconciler.state import THE_SERVER
@@ -13,6 +14,12 @@ COPY = ("m1", APP)
 SUBJECT = f"{APP} @ m1"
 BY_HAND = {"data.value": ("kubectl",)}
 NOW = "2026-11-21T10:00:00Z"
+
+
+def change(*paths: str, cause: Cause = Cause.DRIFT) -> Change:
+    fields = tuple(FieldChange(path=path, before="1", after="2") for path in paths)
+    gvk = GVK("", "v1", "ConfigMap")
+    return Change(action=Action.UPDATE, cluster="m1", gvk=gvk, identity=APP, cause=cause, fields=fields)
 
 
 def undone(fights: WriteConflicts, at_s: float, **undone: tuple[str, ...]) -> bool:
@@ -53,9 +60,27 @@ def test_each_field_is_counted_by_itself() -> None:
         assert not undone(fights, number, one=())
         assert not undone(fights, number, two=())
     assert undone(fights, 10, one=())
-    assert fights.leaves_alone(COPY, ["one"], 10)
-    assert not fights.leaves_alone(COPY, ["one", "two"], 10)
-    assert not fights.leaves_alone(COPY, [THE_OBJECT], 10), "that it was deleted is another thing"
+    assert fights.leaves_alone(change("one"), 10)
+    assert not fights.leaves_alone(change("one", "two"), 10)
+    assert not fights.leaves_alone(change(), 10), "that it was deleted is another thing"
+
+
+@pytest.mark.parametrize(
+    ("altered", "differs"),
+    [
+        ("metadata.annotations", "metadata.annotations['fleet.reconciler/owner']"),
+        ("spec.containers[name=web].image", "spec.containers"),
+    ],
+)
+def test_a_part_of_a_field_is_left_alone_with_it(altered: str, differs: str) -> None:
+    fights = WriteConflicts()
+    for _ in range(UNDONE_MAX):
+        fights.undone("m1", APP, {altered: (THE_SERVER,)}, 0)
+    for cause in (Cause.ADOPTION, Cause.DRIFT):
+        assert fights.leaves_alone(change(differs, cause=cause), 1)
+    assert not fights.leaves_alone(change(differs, cause=Cause.DECLARED), 1), "a new commit is tried at once"
+    assert not fights.leaves_alone(change(f"{altered}Other"), 2)
+    assert not fights.paused(2), "nothing of it differs any more"
 
 
 def test_a_fight_pauses_the_copy_and_no_other() -> None:
@@ -72,7 +97,7 @@ def test_who_fights_over_what_is_told_with_the_time_of_the_next_try() -> None:
     fought(fights, 0)
     assert fights.current(timing.SETTLING_S - 1, NOW), "whoever undid it so often does it again"
     assert not fights.current(30, NOW), "nobody has, so that it is as the store wants it"
-    assert fights.leaves_alone(COPY, ["data.value"], 30)
+    assert fights.leaves_alone(change("data.value"), 30)
     (told,) = fights.current(30, NOW).values()
     assert told.why == ("kubectl keeps undoing our changes of data.value; it is left alone until 2026-11-21T10:00:30Z")
     for _ in range(UNDONE_MAX):
@@ -95,7 +120,7 @@ def test_what_the_server_changed_and_lets_pass_then_is_counted_once_and_left_alo
     fights, server = WriteConflicts(), {"data.value": (THE_SERVER,)}
     for _ in range(UNDONE_MAX):
         fights.undone("m1", APP, server, 0)
-    assert fights.leaves_alone(COPY, ["data.value"], 59)
+    assert fights.leaves_alone(change("data.value"), 59)
     assert fights.end_altered("m1", APP, ["data.value", "data.other"], 60) == {"data.value"}
     assert not fights.current(60, NOW)
     assert not fights.end_altered("m1", APP, ["data.value"], 61), "who changes it now is somebody else"

@@ -26,7 +26,7 @@ from reconciler.errors import (
 )
 from reconciler.planner.plan_moves import KEPT_BY_POLICY
 from reconciler.report.status.remedies import behind, remedy, remedy_of_problem, todo_of
-from reconciler.state import Degraded, Failed, Frozen, Held, Progressing, StateFacts
+from reconciler.state import THE_SERVER, Degraded, Failed, Fought, Frozen, Held, Progressing, StateFacts
 from tests.fakes.worlds import TestBed, deployment, fleet_of, policy
 
 WEB = Identity("apps", "Deployment", "demo", "web")
@@ -203,10 +203,26 @@ def test_what_a_broken_file_freezes_has_a_remedy_that_is_a_sentence(why: str) ->
     assert told == "correct the broken file, take it out of the store, or `git revert` its commit"
 
 
-@pytest.mark.parametrize(("field", "is_ours"), [("metadata.labels['fleet.reconciler/fleet']", True), ("data.a", False)])
+@pytest.mark.parametrize(
+    ("field", "is_ours"),
+    [
+        ("metadata.labels['fleet.reconciler/fleet']", True),
+        ("metadata.annotations['fleet.reconciler/owner']", True),
+        ("metadata.annotations['team']", False),
+        ("data.a", False),
+    ],
+)
 def test_our_mark_is_no_field_that_can_be_left_to_a_webhook(field: str, *, is_ours: bool) -> None:
-    told = remedy("m1", WEB, Failed(f"{field} was dropped", is_altered=True), "web.yaml:1", "ab" * 20)
-    assert ("spec.ignore" not in told) is is_ours
+    fought = Fought(managers=(THE_SERVER,), until="", fields=(field,))
+    for trouble in (Failed(f"{field} was dropped", is_altered=True), fought):
+        told = remedy("m1", WEB, trouble, "web.yaml:1", "ab" * 20)
+        assert ("spec.ignore" not in told) is is_ours
+
+
+@pytest.mark.parametrize("field", ["metadata.annotations", "metadata.labels"])
+def test_a_fight_over_all_annotations_is_one_over_our_mark(field: str) -> None:
+    told = remedy("m1", WEB, Fought(managers=(THE_SERVER,), until="", fields=(field,)), "web.yaml:1", "ab" * 20)
+    assert told == "fix the admission webhook or policy"
 
 
 @pytest.mark.parametrize("is_by_tick", [False, True])
