@@ -266,8 +266,7 @@ class Staging(Struct, frozen=True, kw_only=True):
         names = self.rollouts.get(identity)
         if not names:
             return None
-        is_definition = identity.kind == "CustomResourceDefinition"
-        revision = self.revision_of(names, cluster, is_oldest=is_definition)
+        revision = self.revision_of(names, cluster, is_oldest=identity.kind == "CustomResourceDefinition")
         if revision is None:
             if cluster not in self.lingering.get(identity, ()):
                 return None

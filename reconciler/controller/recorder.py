@@ -89,8 +89,7 @@ class Recorder:
         placed, only = None, snapshot.only
         if only is not None and state.picture is not None:
             placed = only | changed_keys(state.picture.schedule.bindings, planned.schedule.bindings)
-        news = self._reported.news(results)
-        remember(parts.journal, planned, snapshot, results, placed=placed, unrecorded=news)
+        remember(parts.journal, planned, snapshot, results, placed=placed, unrecorded=self._reported.news(results))
         self._inbox.send(*map(ClusterChanged, self._memory.kind_faults.record_reading(snapshot.members)))
         picture = merged(state.picture, planned, results, snapshot, self._memory.kind_faults.problems)
         known_timers = parts.journal.timers()

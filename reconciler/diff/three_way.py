@@ -137,8 +137,7 @@ def _assembled(
         return NO_DIFFERENCE
     pairs.sort(key=lambda pair: pair[1].path)
     version = wanted.body.get("apiVersion")
-    gvk = GVK.parse(str(version or ""), str(wanted.body.get("kind", "")))
-    replace = immutable_change(gvk.group_kind, pairs, live)
+    replace = immutable_change(GVK.parse(str(version or ""), str(wanted.body.get("kind", ""))).group_kind, pairs, live)
     contested.difference_update(rivals)
     applied = (each.get("apiVersion") for each in entries_of(live) if is_applied_by(each, manager))
     # Recorded in another version of the kind, whose paths may differ.

@@ -178,8 +178,7 @@ def _stand_in_for_missing(render: Render, ids: Mapping[str, str], files: RenderF
     own = [f"{chart.path}/values.yaml"] if f"{chart.path}/values.yaml" in ids else []
     for part in missing:
         for variant in ("", *(each.name for each in render.variants)):
-            more = next((each.values for each in render.variants if each.name == variant), ())
-            paths = (*own, *chart.values, *more)
+            paths = (*own, *chart.values, *next((each.values for each in render.variants if each.name == variant), ()))
             if part.is_on(functools.reduce(merged_values, (_values(files, path) for path in paths), {})):
                 where = f" in the variant {variant}" if variant else ""
                 off = f", or set {part.conditions[0]}: false" if part.conditions else ""

@@ -240,8 +240,7 @@ def _idle(fleet: Fleet, interpreters: Registry) -> Iterator[Problem]:
         for chosen in by_rules[id(rules)].values():
             if settled.issuperset(rule.number for rule in chosen):
                 continue
-            body = interpreter.sanitize(template.body)
-            applied = apply_rules(body, template.identity, chosen, interpreter)
+            applied = apply_rules(interpreter.sanitize(template.body), template.identity, chosen, interpreter)
             names = set(_names_of_containers(applied.body or {}))
             sent = interpreter.sanitize(applied.body or {})
             changed = {(one.policy, one.rule, one.overrider) for one in applied.trace}

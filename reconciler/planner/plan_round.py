@@ -117,8 +117,7 @@ def compare_revisions(
     head = with_former_suspensions(head, was_guarded)
     before, after, observed, placed, only = passage_between(base, head, observations, now, interpreters)
     tables = RenderTables(before)
-    was = render_all(tables, only)
-    members, journal = written_by(before, after, was.manifests, observations.clusters, only)
+    members, journal = written_by(before, after, render_all(tables, only).manifests, observations.clusters, only)
     # No journal here has recent losses: the guards count this plan alone, by the stricter limits of both.
     journal = replace(journal, losses=replace(journal.losses, guards=was_guarded))
     snapshot = FleetSnapshot(

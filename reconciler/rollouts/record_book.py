@@ -153,8 +153,7 @@ def entry_of(record: Record) -> str:
     '{"revision":"5f3c9d2","begunAt":"2026-11-21T10:00:00Z"}'
     """
     earlier = tuple(_EarlierEntry(old.revision, old.left_at) for old in record.earlier)
-    entry = _RecordEntry(record.revision, record.begun_at, record.completed_at, earlier)
-    return msgspec.json.encode(entry).decode()
+    return msgspec.json.encode(_RecordEntry(record.revision, record.begun_at, record.completed_at, earlier)).decode()
 
 
 def record_of(entry: str) -> Record | None:

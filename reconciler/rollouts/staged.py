@@ -25,7 +25,7 @@ from reconciler.rollouts.differing import RetainedObject, needs_of, stages_the_s
 from reconciler.rollouts.layout import best_of, lay_out
 from reconciler.rollouts.progress import adopted, progress
 from reconciler.rollouts.release import release_of_head, rollback_revisions
-from reconciler.scheduler import Schedule
+from reconciler.scheduler import Schedule, bare_namespace
 
 Records = Mapping[str, Mapping[str, Record]]
 """By Rollout and cluster."""
@@ -113,6 +113,8 @@ def staged(
         bindings=_with_placement_held(schedule, staging, progress, previous),
         problems=with_problems(schedule.problems, staging.problems, *(each.problems for each in progress.values())),
     )
+    spaces = [identity for identity in staging.rollouts if identity[:2] == ("", "Namespace")]
+    staging = replace(staging, fleets={name: _with_spaces(fleet, spaces) for name, fleet in staging.fleets.items()})
     needed, early = needs_of(schedule, staging, ledger)
     left = dict(_lingering(schedule, progress, staging, ledger, copies))
     left |= dict(_definitions_of(schedule, left, staging, ledger, copies))
@@ -137,6 +139,14 @@ def staged(
         policies=dict(sorted({**policies, **schedule.policies}.items())),
         staging=staging,
     )
+
+
+def _with_spaces(older: Fleet, spaces: Sequence[Identity]) -> Fleet:
+    """Return an older revision with the Namespaces that it lacks and has objects in: there, they only follow these."""
+    missing = [space for space in spaces if space not in older.templates]
+    inhabited = {identity.namespace for identity in older.templates} if missing else ()
+    bare = {space: bare_namespace(space.name) for space in missing if space.name in inhabited}
+    return replace(older, templates={**older.templates, **bare}) if bare else older
 
 
 def _lingering(

@@ -226,8 +226,7 @@ def _place(inputs: ScheduleInputs, tables: ScheduleTables) -> tuple[PlacementRes
     as_before = [identity for identity in again if identity in policies and identity not in changed]
     anew = _items(tables, inputs, [identity for identity in changed if identity in policies])
     gone = [identity for identity in claimed.changed if identity not in policies]
-    items = (*anew, *tables.places.items(as_before))
-    return place(replace(request, items=items), tables.places, gone), unknown_classes
+    return place(replace(request, items=(*anew, *tables.places.items(as_before))), tables.places, gone), unknown_classes
 
 
 def _items(tables: ScheduleTables, inputs: ScheduleInputs, identities: Iterable[Identity]) -> Iterator[PlacementItem]:

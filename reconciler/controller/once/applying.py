@@ -187,8 +187,7 @@ async def rebuild_once(fleet: Fleet, access: Access, *, take_over: bool = False)
         check_fleet(journal, fleet)
         holder = OwnershipLock(journal, access.clock)
         async with open_members(fleet, access) as members:
-            own = access.clusters.own(fleet)
-            reachable, uids = await answering(fleet, members, journal.cluster_uids(), own)
+            reachable, uids = await answering(fleet, members, journal.cluster_uids(), access.clusters.own(fleet))
             answered = answered_by(reachable).values()
             failed = {name: why for name, why in reachable.items() if isinstance(why, str)}
             # Of every cluster before any mark is written.

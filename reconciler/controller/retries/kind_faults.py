@@ -267,8 +267,7 @@ class KindFaults:
         if what is None:
             now = (await try_await(member.discover(refresh=True))).value
             return now is not None and _Served(now.served(), now.stale) != self._served.get(member.name)
-        reading = member.list_metadata(what.gvk, namespace=what.namespace, label_selector=selector)
-        listing = await try_await(reading)
+        listing = await try_await(member.list_metadata(what.gvk, namespace=what.namespace, label_selector=selector))
         if listing.value is None or not listing.value.objects:
             return listing.fault is None
         first = listing.value.objects[0].identity

@@ -107,6 +107,30 @@ def test_what_left_the_store_stays_until_the_last_stage() -> None:
     ] == [f"release {name} Deployment demo/old" for name in EVERYWHERE]
 
 
+def test_a_namespace_that_only_followed_in_the_revision_of_a_cluster_follows_what_is_placed_there() -> None:
+    space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "demo", "labels": {"team": "a"}}}
+    other = {**space, "metadata": {"name": "other"}}
+    claim = {
+        "apiVersion": "policy.karmada.io/v1alpha1", "kind": "ClusterPropagationPolicy", "metadata": {"name": "spaces"},
+        "spec": {"resourceSelectors": [{"apiVersion": "v1", "kind": "Namespace"}], "placement": {}},
+    }  # fmt: skip
+    first = store("r1", policy("Deployment"), deployment(), rollout(), clusters=("m1", "m2"))
+    bed = bed_at(first, "m1", "m2")
+    bed.objects["m3"], bed.ledger["m3"], bed.records["m3"] = {}, {}, begun("r1")
+    head = fleet("r2", deployment(), space, other, claim)
+    planned = bed.run_staged(head)
+    changes = [(str(one.cause), one.cluster, one.identity.kind) for one in planned.plan.changes]
+    assert sorted(changes) == [
+        ("ownership", "m1", "Namespace"), ("ownership", "m2", "Namespace"),
+        ("placement", "m3", "Deployment"), ("placement", "m3", "Namespace"),
+    ]  # fmt: skip
+    demo = Identity("", "Namespace", "", "demo")
+    assert not any("team" in bed.objects[name][demo].body["metadata"].get("labels", {}) for name in EVERYWHERE)
+    bed.records = dict.fromkeys(EVERYWHERE, done("r2"))
+    bed.run_staged(head)
+    assert [bed.objects[name][demo].body["metadata"]["labels"]["team"] for name in EVERYWHERE] == ["a"] * 3
+
+
 @pytest.mark.parametrize("scope", [{}, {"policies": ["demo/app"]}, {"labels": {"matchLabels": {"app": "old"}}}])
 def test_what_left_the_store_stays_while_the_last_cluster_is_on_its_way(scope: dict[str, Any]) -> None:
     """No cluster is at a revision any more that has it, and the last stage is not done."""
