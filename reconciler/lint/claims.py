@@ -12,7 +12,7 @@ from reconciler.api.plan import MISSING, Direction, SettingChange
 from reconciler.api.policies import ConflictResolution, OverridePolicy, PropagationPolicy, ResourceSelector, Suspension
 from reconciler.api.problem import Problem, hint, warning
 from reconciler.api.refs import Identity, PolicyRef, listed
-from reconciler.documents import FLAVORS, OVERRIDE_KINDS, PROPAGATION_KINDS, is_never_distributed
+from reconciler.documents import FLAVORS, OVERRIDE_KINDS, PROPAGATION_KINDS, is_namespaced, is_never_distributed
 from reconciler.incremental import by_key
 from reconciler.policy import Claims, claim
 from reconciler.rollouts import best_of
@@ -59,7 +59,6 @@ def _unread(fleet: Fleet) -> Iterator[FrozenReach]:
     return (reach for reach in fleet.frozen if reach.policy is None)
 
 
-_CLUSTER_SCOPED = frozenset({"Namespace", "PersistentVolume", "StorageClass", "CustomResourceDefinition"})
 _OVERLAPS_SHOWN = 3
 
 
@@ -90,7 +89,8 @@ def _selects_nothing(of_kind: Collection[Template], ref: PolicyRef, selector: Re
     place = f" in {namespace}" if namespace else ""
     labels = " by label" if selector.labels is not None and not selector.name else ""
     what = f"{selector.api_version} {selector.kind}{named}{labels}{place}"
-    if ref.namespace and selector.kind in _CLUSTER_SCOPED:
+    scopes = {is_namespaced(selector.api_version.rpartition("/")[0], selector.kind)}
+    if ref.namespace and False in scopes.union(bool(one.identity.namespace) for one in of_kind):
         return f"{what} selects nothing: a {selector.kind} has no namespace; write a Cluster{ref.kind} for it"
     for template in of_kind:
         identity = template.identity

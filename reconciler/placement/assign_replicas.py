@@ -155,7 +155,7 @@ def place_copies(
     elif situation.division is Division.DUPLICATED or not situation.replicas:
         targets = targets_of(dict.fromkeys(situation.had, situation.replicas))
     else:
-        targets = targets_of(situation.had)
+        targets = targets_of(_previous_counts(situation, candidates))
     if situation.division is Division.DUPLICATED:
         unplaced = 0 if targets else situation.replicas
     else:
@@ -252,9 +252,9 @@ def place_by_capacity(
         eased = _give_back(failed, situation) if lacks_room else failed
         if lacks_room and not eased.missing:
             return _assignment(eased, situation, (*shortfalls, *_shortfall_that_stays(eased, situation)))
-        if lacks_room and situation.partial:
-            # What fits, and for the rest the old copies on clusters that should be left.
-            counts = total_of(failed.counts, _stranded(failed, situation, situation.had))
+        # What fits, and for the rest the old copies on clusters that should be left.
+        counts = total_of(failed.counts, _stranded(failed, situation, situation.had))
+        if lacks_room and situation.partial and counts:
             return _assignment(replace(failed, counts=counts), situation, (failed.failure,))
         shortfalls = shortfalls or (failed.failure,)
         first = first or failed
@@ -263,9 +263,10 @@ def place_by_capacity(
         if not any(count > situation.caps.get(name, count) or name not in names for name, count in there_now):
             break  # Neither the affinity nor a tick takes anything away.
     assert first is not None, "at least one number of replicas is tried"
-    return _assignment(
-        _previous_placement(first, situation), situation, shortfalls, affinity_name=situation.group_in_use
-    )
+    stays = _previous_counts(situation, first.candidates)
+    text = f"the previous placement stays: {listed(stays.items())}" if stays else "nothing of it is placed"
+    attempt = replace(first, counts=stays, texts=(text,))
+    return _assignment(attempt, situation, shortfalls, affinity_name=situation.group_in_use)
 
 
 def _attempt(
@@ -352,19 +353,16 @@ def _stranded(attempt: _PlacementAttempt, situation: PlacementContext, clusters:
     return without_zeros(webster(min(attempt.missing, sum(over.values())), over))
 
 
-def _previous_placement(attempt: _PlacementAttempt, situation: PlacementContext) -> _PlacementAttempt:
+def _previous_counts(situation: PlacementContext, candidates: Candidates) -> dict[str, int]:
     """Return the previous placement; for fewer replicas less of it, first where it should leave anyway."""
     had, total = situation.had, min(situation.replicas, sum(situation.had.values()))
-    names = {member.name for member in attempt.candidates.members}
+    names = {member.name for member in candidates.members}
     staying = {name: count for name, count in had.items() if name in names}
     leaving = {name: count for name, count in had.items() if name not in names}
-    if sum(staying.values()) > total:
-        counts = webster(total, staying)
-    else:
-        counts = {**staying, **webster(total - sum(staying.values()), leaving)}
-    stays = without_zeros(counts)
-    text = f"the previous placement stays: {listed(stays.items())}" if stays else "nothing of it is placed"
-    return replace(attempt, counts=stays, texts=(text,))
+    counts = webster(min(total, sum(staying.values())), staying)
+    counts |= webster(total - sum(counts.values()), leaving)
+    # A copy that was scaled to 0 stays as well.
+    return {name: count for name, count in counts.items() if count or not had[name]}
 
 
 def _assignment(

@@ -149,10 +149,12 @@ def test_replicas_that_are_divided_add_up(case: dict[str, Any]) -> None:
         if replicas is None or item.policy.placement.scheduling.division == "duplicated":
             continue
         assert sum(counts_of(binding).values()) + binding.unplaced >= replicas
-        if item.policy.placement.scheduling.division.needs_capacity and not item.policy.placement.scheduling.gang:
+        if not item.policy.placement.scheduling.gang:
             assert sum(counts_of(binding).values()) + binding.unplaced == replicas
-            if replicas:
-                assert all(counts_of(binding).values()), "a cluster with 0 replicas is no target"
+            previous = request.observations.previous.get(item.identity)
+            empty = {target.cluster for target in previous.targets if not target.replicas} if previous else ()
+            idle = {name for name, count in counts_of(binding).items() if not count}
+            assert not replicas or idle <= set(empty), "0 replicas are only where there were 0 before"
 
 
 @given(cases(), st.randoms(use_true_random=False))
