@@ -119,9 +119,11 @@ def _not_let_in(failure: Failure) -> str:
         return f"the SSH key {key} cannot be read: {error.strerror}"
     if not is_key:
         return f"{key} is no private key; name the one that belongs to the deploy key"
+    if "incorrect passphrase" not in why:
+        return f"the SSH key {key} is damaged, or cut off; write it there again"
     if failure.access.passphrase:
         return f"the passphrase does not open the SSH key {key} (git-ssh-key-passphrase)"
-    return f"the SSH key {key} has a passphrase, and none was given (git-ssh-key-passphrase), or is damaged"
+    return f"the SSH key {key} has a passphrase, and none was given (git-ssh-key-passphrase)"
 
 
 def _name(url: GitUrl) -> str:

@@ -155,6 +155,12 @@ async def test_a_key_with_a_passphrase_signs_in(work: Path, tmp_path: Path, serv
     assert "has a passphrase, and none was given (git-ssh-key-passphrase)" in await client.refusal()
     assert "the passphrase does not open the SSH key" in await client.passphrase("wrong").refusal()
     assert (await client.passphrase(PASSPHRASE).fetch()).commit == _head(work)
+    cut = tmp_path / "cut"
+    cut.write_bytes(keys.sealed.read_bytes()[:-80])
+    cut.chmod(0o600)
+    damaged = Client(tmp_path, server, cut)
+    assert f"the SSH key {cut} is damaged, or cut off" in await damaged.refusal()
+    assert f"the SSH key {cut} is damaged, or cut off" in await damaged.passphrase(PASSPHRASE).refusal()
     held = [file for file in tmp_path.rglob("*") if file.is_file() and PASSPHRASE.encode() in file.read_bytes()]
     assert [file.name for file in held] == ["passphrase"]
 
