@@ -352,12 +352,10 @@ def read_config(path: Path, known: Collection[str]) -> dict[str, Any]:
     import difflib
 
     from reconciler.api.problem import Severity
+    from reconciler.secret_files import read_secret_file
     from reconciler.yaml import read_yaml
 
-    try:
-        read = read_yaml(str(path), path.read_bytes())
-    except OSError as error:
-        raise ConfigurationError(f"{path}: {error.strerror}") from error
+    read = read_yaml(str(path), read_secret_file(path, "--config", is_private=False))
     faults = [problem for problem in read.problems if problem.severity is Severity.ERROR]
     if any(fault.code == "not-an-object" for fault in faults) or len(read.documents) > 1:
         raise ConfigurationError(f"{path}: must be a mapping of option names to values")

@@ -170,6 +170,13 @@ def test_a_config_file_that_is_wrong_is_refused(tmp_path: Path, text: str, messa
     assert done.err.count("\n") == 1
 
 
+def test_a_config_file_that_is_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    done = run("--config", str(tmp_path / "pipe"), "status")
+    assert done.code == 1
+    assert done.err == f"error: --config {tmp_path}/pipe: it is a folder, pipe or socket; name a file\n"
+
+
 def test_underscores_stand_for_dashes_in_the_config_file(tmp_path: Path) -> None:
     config = tmp_path / "config.yml"
     config.write_text("detailed_exitcode: true\nlog-format: json\n")
