@@ -77,7 +77,7 @@ async def pull(
             return digest, None
         manifest = _manifest(await registry.manifest(digest))
         if access.keys:
-            await verify(registry, digest, access.keys)
+            await verify(registry, digest, access)
         return digest, Artifact(await _files(registry, manifest), manifest.annotations or {})
 
 

@@ -49,11 +49,13 @@ class RegistryAccess(NamedTuple):
     """All that a pull needs beside the address. `logins`: `user:password` in base64, by host (and port).
 
     `keys`: public keys in PEM, one of which has to have signed an artifact; empty: no signature is asked for.
+    `keys_source`: the variable and the file that it names.
     """
 
     logins: Mapping[str, str] = {}
     tls: ssl.SSLContext | None = None
     keys: bytes = b""
+    keys_source: str = _VERIFY_KEY
 
 
 def registry_access(environ: Mapping[str, str]) -> RegistryAccess:
@@ -68,7 +70,8 @@ def registry_access(environ: Mapping[str, str]) -> RegistryAccess:
     except (ssl.SSLError, ValueError) as error:
         what = f"RECONCILER_OCI_CA {environ.get('RECONCILER_OCI_CA', '')}".strip()
         raise StoreError(f"{what}: it holds no certificate that can be read; write its PEM there again") from error
-    return RegistryAccess(_logins(logins, f"{_AUTH_FILE} {_file(environ, _AUTH_FILE)}") if logins else {}, tls, keys)
+    auth_file, key_file = (f"{name} {_file(environ, name)}" for name in (_AUTH_FILE, _VERIFY_KEY))
+    return RegistryAccess(_logins(logins, auth_file) if logins else {}, tls, keys, key_file)
 
 
 def _file(environ: Mapping[str, str], variable: str) -> Path | None:

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
 from reconciler.api.content import dig
 from reconciler.errors import StoreError
-from reconciler.store.oci.registry_client import MANIFEST_BYTES_MAX, RegistryClient
+from reconciler.store.oci.registry_client import MANIFEST_BYTES_MAX, RegistryAccess, RegistryClient
 
 SIGNATURES_MAX: Final = 32
 PAYLOAD_BYTES_MAX: Final = 2**20
@@ -33,12 +33,12 @@ _END: Final = b"-----END PUBLIC KEY-----"
 PublicKey = ec.EllipticCurvePublicKey | ed25519.Ed25519PublicKey | rsa.RSAPublicKey
 
 
-async def verify(registry: RegistryClient, digest: str, pem: bytes) -> None:
+async def verify(registry: RegistryClient, digest: str, access: RegistryAccess) -> None:
     """Nothing, when one of the keys has signed the artifact of a digest (64 hex digits).
 
     Raises StoreError: none has, or no key can be read.
     """
-    keys = _keys(pem)
+    keys = _keys(access.keys, access.keys_source)
     count = 0
     async for signed, signature, named in _signatures(registry, digest):
         count += 1
@@ -49,24 +49,24 @@ async def verify(registry: RegistryClient, digest: str, pem: bytes) -> None:
     if not count:
         raise StoreError(f"sha256:{digest} is not signed; `cosign sign --key` signs it")
     raise StoreError(
-        f"none of the {count} signatures of sha256:{digest} is of a key in RECONCILER_OCI_VERIFY_KEY; somebody else "
-        "signed it, or the key was exchanged"
+        f"none of the {count} signatures of sha256:{digest} is of a key in {access.keys_source}; somebody else signed "
+        "it, or the key was exchanged"
     )
 
 
-def _keys(pem: bytes) -> list[PublicKey]:
+def _keys(pem: bytes, where: str) -> list[PublicKey]:
     """The keys of a file: while one is exchanged there are two."""
     keys: list[PublicKey] = []
     for part in pem.split(_END)[:-1]:
         try:
             key = load_pem_public_key(part.strip() + b"\n" + _END + b"\n")
         except ValueError as error:
-            raise StoreError("RECONCILER_OCI_VERIFY_KEY: it holds a key that cannot be read") from error
+            raise StoreError(f"{where}: it holds a key that cannot be read; write cosign.pub there again") from error
         if not isinstance(key, PublicKey):
-            raise StoreError("RECONCILER_OCI_VERIFY_KEY: a key is of ECDSA, Ed25519 or RSA, as cosign makes it")
+            raise StoreError(f"{where}: a key is of ECDSA, Ed25519 or RSA, as cosign makes it")
         keys.append(key)
     if not keys:
-        raise StoreError("RECONCILER_OCI_VERIFY_KEY: it holds no public key in PEM (cosign.pub)")
+        raise StoreError(f"{where}: it holds no public key in PEM (cosign.pub)")
     return keys
 
 

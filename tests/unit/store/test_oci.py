@@ -279,7 +279,9 @@ async def test_signed_artifacts_alone_come_into_force_where_a_key_is_named(tmp_p
             with pytest.raises(StoreError, match=f"{unsigned} is not signed"):
                 await source.ask_now()
             registry.sign(unsigned, third)
-            with pytest.raises(StoreError, match=r"none of the 1 signatures .* is of a key"):
+            with pytest.raises(
+                StoreError, match=r"none of the 1 signatures .* is of a key in RECONCILER_OCI_VERIFY_KEY /.*cosign.pub;"
+            ):
                 await source.ask_now()
             registry.sign(unsigned, key, named=f"sha256:{'0' * 64}")
             with pytest.raises(StoreError, match="none of the 1 signatures"):
@@ -289,6 +291,23 @@ async def test_signed_artifacts_alone_come_into_force_where_a_key_is_named(tmp_p
                 await source.ask_now()
             registry.sign_as_bundle(unsigned, key)
             assert (await accepted(source))["a.yaml"] == "2"
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("-----BEGIN PUBLIC KEY-----\nMFkw\n-----END PUBLIC KEY-----\n", "holds a key that cannot be read"),
+        ("cosign", "holds no public key in PEM"),
+    ],
+)
+async def test_a_key_that_cannot_be_read_is_told_with_its_file(text: str, fault: str, tmp_path: Path) -> None:
+    environ = key_file(tmp_path)
+    (tmp_path / "cosign.pub").write_text(text)
+    async with Registry() as registry:
+        registry.push("prod", packed({"a.yaml": "1"}))
+        async with followed(f"{registry.store}:prod", tmp_path, environ) as source:
+            with pytest.raises(StoreError, match=f"RECONCILER_OCI_VERIFY_KEY {tmp_path}/cosign.pub: it {fault}"):
+                await source.ask_now()
 
 
 @pytest.mark.parametrize("curve", [ec.SECP256R1(), ec.SECP384R1()])
