@@ -84,12 +84,8 @@ _REFUSED_BY: Mapping[re.Pattern[str], str] = {
 """Beginnings of refusals that name the refusing component, with our words. Matched at the beginning alone, since the
 rest quotes others. Source: Kubernetes, apiserver, `webhook/errors.ToStatusErr`, `policy/validating.dispatcher`;
 plugin/pkg/admission/resourcequota and namespace/lifecycle; apiextensions-apiserver, crdHandler."""
-_LEVEL_WITH_VERB: Mapping[str, str] = {
-    **dict.fromkeys(("get", "list", "watch"), "read"),
-    **dict.fromkeys(("create", "patch", "escalate", "bind"), "apply"),
-    "delete": "full",
-}
-"""The level of `doctor --rbac` whose role has the verb."""
+_OF_ROLE = frozenset({"get", "list", "watch", "create", "patch", "escalate", "bind", "delete"})
+"""Verbs of the role of `doctor --rbac full`. A lower level has the same name: it would take rights from a service."""
 _GRANT = "is attempting to grant RBAC permissions not currently held"
 _FORBIDDEN_AS: Sequence[tuple[Callable[[str], object], type[Forbidden]]] = (
     (_NO_ACCOUNT.search, AccountNotMade),
@@ -228,12 +224,11 @@ def _missing_right(message: str) -> str:
     """Return the missing right with a remedy; empty: it is about something else. Source: design#missing-right."""
     match = _RIGHT.search(message)
     if match is None:
-        hint = "'reconciler doctor --rbac apply' prints the role with escalate and bind for what the store has"
+        hint = "'reconciler doctor --rbac full' prints the role with escalate and bind for what the store has"
         return f"{message[: MESSAGE_MAX // 2]}; {hint}" if _GRANT in message else ""
     user, verb, resource, group, namespace = match.groups()
     where = f"in namespace {namespace}" if namespace else "at the cluster scope"
-    level = _LEVEL_WITH_VERB.get(verb)
-    hint = f"; 'reconciler doctor --rbac {level}' prints the role" if level else ""
+    hint = "; 'reconciler doctor --rbac full' prints the role" if verb in _OF_ROLE else ""
     return f"{user} cannot {verb} {resource}{'.' if group else ''}{group} {where}{hint}"
 
 

@@ -204,7 +204,7 @@ def test_the_role_to_read_is_enough_to_compare_and_for_nothing_else(account: Acc
     process = account.line.run("apply", account.line.store, "--yes")
     assert process.returncode == 1
     assert "the fleet cannot be held there" in process.stderr
-    assert "cannot patch namespaces in namespace fleet-system; 'reconciler doctor --rbac apply'" in process.stderr
+    assert "cannot patch namespaces in namespace fleet-system; 'reconciler doctor --rbac full'" in process.stderr
     assert account.writes(since) == []
 
     account.settings(mode="observe")
@@ -285,7 +285,7 @@ def test_a_list_that_is_refused_is_told_by_name_and_what_is_wanted_is_read_all_t
     plan = account.line.json("diff", account.line.store)
     told = sorted(found["message"] for found in plan["problems"] if found["code"] == "right-missing")
     name, who = account.cluster.name, f'User "system:serviceaccount:fleet-system:{account.name}"'
-    hint = "'reconciler doctor --rbac read' prints the role"
+    hint = "'reconciler doctor --rbac full' prints the role"
     unlisted = "is not listed, so nothing of it is deleted"
     assert told == [
         f"{name}: Secret {unlisted}: {who} cannot list secrets at the cluster scope; {hint}",

@@ -212,9 +212,9 @@ WHO = 'User "system:serviceaccount:fleet-system:fleet-reconciler"'
         ("delete", '"deployments" in API group "apps"', 'in the namespace "demo"',
          "cannot delete deployments.apps in namespace demo; 'reconciler doctor --rbac full' prints the role"),
         ("create", '"configmaps" in API group ""', 'in the namespace "demo"',
-         "cannot create configmaps in namespace demo; 'reconciler doctor --rbac apply' prints the role"),
+         "cannot create configmaps in namespace demo; 'reconciler doctor --rbac full' prints the role"),
         ("list", '"nodes" in API group ""', "at the cluster scope",
-         "cannot list nodes at the cluster scope; 'reconciler doctor --rbac read' prints the role"),
+         "cannot list nodes at the cluster scope; 'reconciler doctor --rbac full' prints the role"),
         ("impersonate", '"users" in API group ""', "at the cluster scope",
          "cannot impersonate users at the cluster scope"),
     ],
@@ -263,7 +263,7 @@ def test_a_role_that_gives_more_than_we_have_is_told_with_the_next_step() -> Non
     message = error_of(403, status(403, "Forbidden", words)).message
     assert message.startswith('roles.rbac.authorization.k8s.io "reader" is forbidden: user "robot"')
     assert message.endswith(
-        "'reconciler doctor --rbac apply' prints the role with escalate and bind for what the store has"
+        "'reconciler doctor --rbac full' prints the role with escalate and bind for what the store has"
     )
 
 

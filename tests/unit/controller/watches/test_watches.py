@@ -159,4 +159,4 @@ async def test_a_watch_that_is_not_allowed_is_told_with_the_right_that_is_missin
         await told.watches.close()
     assert told.troubles == [], "the cluster answers"
     (found,) = (record for record in caplog.records if "end as soon as they begin" in record.message)
-    assert "cannot watch configmaps at the cluster scope; 'reconciler doctor --rbac read'" in str(vars(found)["error"])
+    assert "cannot watch configmaps at the cluster scope; 'reconciler doctor --rbac full'" in str(vars(found)["error"])
