@@ -126,11 +126,11 @@ def event_detail(entry: Mapping[str, Any]) -> str:
         case EventKind.DRIFT:
             done = entry.get("outcome", "")
             changed = _values(entry) or {"create": "it was gone"}.get(entry.get("action", ""), entry.get("action", ""))
-            return "  ".join(part for part in (f"{done}: {changed}", why) if part)
+            return "; ".join(part for part in (f"{done}: {changed}", why) if part)
         case EventKind.ADVANCED:
             return entry["commit"] or entry["revision"] or "-"
         case EventKind.APPLY:
-            return "  ".join(part for part in (f"{entry.get('changes', 0)} changes", entry["commit"]) if part)
+            return "; ".join(part for part in (f"{entry.get('changes', 0)} changes", entry["commit"]) if part)
         case EventKind.IN_STEP:
             after = f" after {entry['seconds']} s" if "seconds" in entry else ""
             return f"{entry.get('clusters', 0)} clusters{after}"
@@ -148,7 +148,7 @@ def event_detail(entry: Mapping[str, Any]) -> str:
         entry.get("source", ""),
         "" if values else ", ".join(entry.get("fields", ())),
     ]
-    return "  ".join(part for part in parts if part) or "-"
+    return "; ".join(part for part in parts if part) or "-"
 
 
 def _values(entry: Mapping[str, Any]) -> str:
