@@ -111,8 +111,7 @@ class CustomResourceDefinition(Interpreter):
         """Healthy once Established, when its resources can be written; Unhealthy when its names are taken."""
         if condition(live, "Established").get("status") == "True":
             return Health.HEALTHY
-        is_refused = condition(live, "NamesAccepted").get("status") == "False"
-        return Health.UNHEALTHY if is_refused else Health.PROGRESSING
+        return Health.UNHEALTHY if condition(live, "NamesAccepted").get("status") == "False" else Health.PROGRESSING
 
 
 class Namespace(Interpreter):

@@ -28,6 +28,7 @@ from reconciler.rollouts import lay_out
 from reconciler.scheduler import NO_MAKERS, Makers
 from reconciler.yaml import read_yaml
 
+_UNKNOWN: Final = "cluster-unknown"
 _UNKNOWN_MAX = 20
 
 
@@ -72,10 +73,10 @@ def _in_list(fleet: Fleet, source: Source, path: str, names: Iterable[str]) -> I
             yield warning(source, path, "cluster-repeated", message)
     unknown = sorted(set(names) - fleet.clusters.keys()) if fleet.clusters else []
     for name in unknown[:_UNKNOWN_MAX]:
-        yield warning(source, path, "cluster-unknown", _unknown(fleet, name))
+        yield warning(source, path, _UNKNOWN, _unknown(fleet, name))
     if len(unknown) > _UNKNOWN_MAX:
         message = f"no Cluster document declares {len(unknown) - _UNKNOWN_MAX:,} more of the names in this list"
-        yield warning(source, path, "cluster-unknown", message)
+        yield warning(source, path, _UNKNOWN, message)
 
 
 def _unknown(fleet: Fleet, name: str) -> str:
@@ -118,11 +119,16 @@ def lint(
 
 
 def errors_of_review(base: Fleet, head: Fleet) -> Iterator[Problem]:
-    """Yield the errors of `head` that `validate` refuses; one that had no fleet or cluster before needs none."""
-    lacking = {problem.code for problem in lint_clusters(base)} & _OF_WHOLE_STORE
+    """Yield the errors of `head` that `validate` refuses, and names of clusters that nobody declares any more.
+
+    One that had no fleet or cluster before needs none.
+    """
+    before = {(problem.code, problem.source.path, problem.message) for problem in lint_clusters(base)}
+    lacking = {code for code, _, _ in before} & _OF_WHOLE_STORE
     problems = (*lint_clusters(head), *lint_images(head), *lint_definitions(head), *lint_secrets(head))
     for problem in known_to_be_missing(head, problems):
-        if problem.severity is Severity.ERROR and problem.code not in lacking:
+        is_new_name = problem.code == _UNKNOWN and (problem.code, problem.source.path, problem.message) not in before
+        if is_new_name or (problem.severity is Severity.ERROR and problem.code not in lacking):
             yield problem
 
 

@@ -73,8 +73,7 @@ def commit_status(
             if name in under_way
         ]
         words += _waits(step)
-        is_done = step.is_complete and not words
-        verdict = CommitState.SUCCESS if is_done else CommitState.PENDING
+        verdict = CommitState.SUCCESS if step.is_complete and not words else CommitState.PENDING
     text = "; ".join([count, *([", ".join(words)] if words else [])])
     return verdict, text if len(text) <= DESCRIPTION_MAX else f"{text[: DESCRIPTION_MAX - 1]}…"
 

@@ -184,8 +184,7 @@ def _of_gitlab(environment: Mapping[str, str]) -> tuple[Forge, str]:
         token=_token(environment),
     )
     # A pipeline of the merged result runs for a commit that the merge request does not show.
-    head = environment.get("CI_MERGE_REQUEST_SOURCE_BRANCH_SHA") or environment.get("CI_COMMIT_SHA", "")
-    return forge, head
+    return forge, environment.get("CI_MERGE_REQUEST_SOURCE_BRANCH_SHA") or environment.get("CI_COMMIT_SHA", "")
 
 
 def _token(environment: Mapping[str, str], *names: str) -> str:

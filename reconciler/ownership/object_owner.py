@@ -88,8 +88,7 @@ def is_marked(live: LiveObject, names: tuple[str, ...]) -> bool:
 
 def missing_marks(body: JsonObject, names: tuple[str, ...]) -> tuple[str, ...]:
     """Return our marks that the object lacks or that cannot be read, as they are to be put back."""
-    is_labelled = dig(body, "metadata", "labels", FLEET_LABEL) in names
-    lacks_label = () if is_labelled else (f"the label {FLEET_LABEL}",)
+    lacks_label = () if dig(body, "metadata", "labels", FLEET_LABEL) in names else (f"the label {FLEET_LABEL}",)
     return lacks_label if read_owner(body) is not None else (*lacks_label, f"the annotation {OWNER_ANNOTATION}")
 
 

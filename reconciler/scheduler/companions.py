@@ -213,8 +213,7 @@ class CompanionIndex:
         self, workload: Template, brings: Collection[Companion], with_dependencies: bool
     ) -> Iterator[tuple[Identity, str]]:
         """Yield the companions of a workload, each with why it is one."""
-        template = self._interpreters.of(*workload.identity[:2]).pod_template(workload.body)
-        labels = dig(template, "metadata", "labels")
+        labels = dig(self._interpreters.of(*workload.identity[:2]).pod_template(workload.body), "metadata", "labels")
         pods: Mapping[str, str] = labels if isinstance(labels, Mapping) else {}
         governing = dig(workload.body, "spec", "serviceName") if workload.identity.kind == "StatefulSet" else None
         services: dict[Identity, str] = {}

@@ -161,8 +161,7 @@ class Attempts:
             while line.waiting:
                 due_s = {part: self._failed[part].until_s if part in self._failed else 0.0 for part in line.waiting}
                 part = min(due_s, key=due_s.__getitem__)
-                until_s = max(due_s[part], line.failed.until_s if line.failed is not None else 0.0)
-                rest_s = until_s - time.monotonic()
+                rest_s = max(due_s[part], line.failed.until_s if line.failed is not None else 0.0) - time.monotonic()
                 if rest_s <= 0:
                     del line.waiting[part]
                     line.running[part] = self._renewals

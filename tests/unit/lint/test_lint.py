@@ -8,8 +8,9 @@ from msgspec.structs import replace
 
 from reconciler.api.clusters import Observations
 from reconciler.api.fleet import Fleet, FleetSettings
+from reconciler.api.plan import Plan
 from reconciler.kinds import BUILT_IN_KINDS
-from reconciler.lint import lint
+from reconciler.lint import held_settings, lint
 from reconciler.policy import claim
 from reconciler.scheduler import Sources, schedule_fleet
 from tests.unit import policy_cases
@@ -119,3 +120,19 @@ def test_a_secret_that_is_made_and_in_the_store_is_told_of(documents: tuple[str,
     found = lint(fleet, claim(fleet), BUILT_IN_KINDS, makers=Sources.among(fleet, BUILT_IN_KINDS).makers)
     twice = [problem.message for problem in found if problem.code == "secret-made-twice"]
     assert [message.partition(",")[0] for message in twice] == told
+
+
+def test_a_review_names_the_clusters_that_nobody_declares_where_it_brings_them() -> None:
+    def store(*names: str, clusters: tuple[str, ...] = ("m1", "m2")) -> Fleet:
+        weights = [{"targetCluster": {"clusterNames": [name]}, "weight": 1} for name in names]
+        scheduling = {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Weighted",
+                      "weightPreference": {"staticWeightList": weights}}  # fmt: skip
+        return fleet_of(_store({"policies": [{"placement": {"replicaScheduling": scheduling}}], "clusters": clusters}))
+
+    def named(base: Fleet, head: Fleet) -> list[str]:
+        return [problem.message for problem in held_settings(Plan(base="", head=""), (), base, head).problems]
+
+    misspelt = ["no Cluster document declares m22; did you mean m2?"]
+    assert named(store("m1", "m2"), store("m1", "m22")) == misspelt
+    assert named(store("m1", "m22"), store("m1", "m22", "m2")) == []
+    assert len(named(store("m1", "m2"), store("m1", "m2", clusters=("m1",)))) == 1
