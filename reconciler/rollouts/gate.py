@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -92,11 +93,6 @@ def gate_status(
     return GateUnmet(why) if why else GateMet(revision)
 
 
-def named_objects(gate: Gate) -> tuple[ResourceRef, ...]:
-    """Return the objects that the conditions of a gate name, beside the copies."""
-    return tuple(check.of for check in gate.checks if check.of is not None)
-
-
 def _unmet(check: ConditionCheck, copies: Iterable[GatedCopy], objects: Mapping[ResourceRef, JsonObject]) -> str:
     """Return the reason why a condition does not hold, empty if it does."""
     if check.of is not None:
@@ -164,20 +160,20 @@ def verdict_on(check: MetricCheck, answer: bytes, prometheus: str, now_s: int) -
     unreadable = GateUnknown(f"the Prometheus {prometheus} gives no answer that can be read")
     try:
         response = msgspec.json.decode(answer, type=_RangeAnswer)
-        points = [(float(at), float(value)) for series in response.data.result for at, value in series.values]
+        series = [[(float(at), float(value)) for at, value in one.values] for one in response.data.result]
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return unreadable
     start_s = now_s - check.for_s
     is_range = response.status == "success" and response.data.result_type == "matrix"
-    if not is_range or not all(start_s <= at <= now_s for at, _ in points):
+    if not is_range or not all(start_s <= at <= now_s for one in series for at, _ in one):
         return unreadable
     query = check.query if len(check.query) <= _SHOWN_CHARS else f"{check.query[:_SHOWN_CHARS]}…"
-    if not points:
+    if not series:
         return GateUnmet(f"the query {query} has no series")
-    for _, value in points:
+    for _, value in chain.from_iterable(series):
         if not math.isfinite(value) or not _COMPARE[check.comparison](value, check.threshold):
             return GateUnmet(f"the query {query} is {value:g}, not {check.comparison} {check.threshold:g}")
-    if len({at for at, _ in points}) < check.for_s // _step_s(check) + 1:
+    if min(len(dict(one)) for one in series) < check.for_s // _step_s(check) + 1:
         return GateUnmet(f"the query {query} has no value for a part of the last {check.for_s}s")
     return None
 

@@ -46,7 +46,7 @@ def progress(
 ) -> RolloutProgress:
     """Return the state of a rollout, the active revision of each cluster, and the changed records.
 
-    `head`: the release of HEAD (`release_of_head`). `records`, `sights`: by cluster; a missing one is unknown. `now`:
+    `head`: the release of HEAD. `records`, `sights`: by cluster; a missing one is unknown. `now`:
     RFC 3339. Called again at the same time with its own records, it changes nothing more.
     """
     known = layout.stage_of

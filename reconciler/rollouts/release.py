@@ -11,7 +11,9 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
+from reconciler.api.clusters import Cluster
 from reconciler.api.fleet import Fleet, LooseningHold
+from reconciler.api.policies import ClusterAffinity
 from reconciler.api.problem import Problem, warning
 from reconciler.api.refs import short_revision
 from reconciler.api.rollout_progress import Begin, Record, ReleaseFacts
@@ -32,14 +34,10 @@ from reconciler.incremental import by_key
 from reconciler.observations import instant
 from reconciler.placement import bare
 from reconciler.rollouts.gate import has_failed, is_too_late
+from reconciler.rollouts.layout import lay_out
 from reconciler.rollouts.record_book import RolloutRecords
 
 _EPOCH = datetime.fromtimestamp(0, UTC)
-
-
-def release_of_head(head: str, alike: frozenset[str], order: Sequence[str]) -> str:
-    """Return the newest recorded revision that stages the same as HEAD (`alike`), else HEAD."""
-    return newest(alike - {head}, {}, order) or head
 
 
 def newest(revisions: Set[str], begun_at: Mapping[str, str], order: Sequence[str]) -> str:
@@ -182,17 +180,38 @@ def rollout_documents(head: Fleet, written_in: Mapping[str, Fleet]) -> dict[str,
         before = next((each for each in fleet.rollouts if each.name == name), None)
         is_confirmed = bool(confirmed) and confirmed != fleet.settings.review_confirm
         after = rollouts.get(name)
-        if head.revision == fleet.revision or is_confirmed or before is after:
+        is_same = before is after and fleet.clusters == head.clusters
+        if head.revision == fleet.revision or is_confirmed or is_same:
             continue
         is_held = LooseningHold.HOLD in (fleet.settings.loosening, head.settings.loosening)
         if after is None and before is not None:
             rollouts[name] = replace(before, is_removed=True)
         elif before is None and after is not None and is_held:
             rollouts[name] = replace(after, is_yielding=True)
-        elif before is not None and after is not None and is_held and is_looser(before, after):
-            of_head = ("approvals", "pins", "on_new_commit", "source")
-            rollouts[name] = replace(before, **{field: getattr(after, field) for field in of_head})
+        elif before is not None and after is not None and is_held:
+            stages = _stages_kept(before, fleet.clusters, head.clusters)
+            if stages is not before.stages or is_looser(before, after):
+                of_head = {field: getattr(after, field) for field in ("approvals", "pins", "on_new_commit", "source")}
+                rollouts[name] = replace(before, stages=stages, **of_head)
     return rollouts
+
+
+def _stages_kept(rollout: Rollout, then: Mapping[str, Cluster], now: Mapping[str, Cluster]) -> tuple[Stage, ...]:
+    """Return the stages; with their clusters of then, if labels take one of these to another stage now."""
+    was, homes = (
+        {name: entry.stage.name for name, entry in lay_out(rollout, clusters).stage_of.items()}
+        for clusters in (then, now)
+    )
+    staying = {name: stage for name, stage in was.items() if name in now}
+    if staying.items() <= homes.items():
+        return rollout.stages
+    homes |= staying
+    stages = []
+    for stage in rollout.stages:
+        names = tuple(name for name, home in homes.items() if home == stage.name)
+        clusters = ClusterAffinity(cluster_names=names) if names else ClusterAffinity(exclude=tuple(now))
+        stages.append(replace(stage, clusters=clusters))
+    return tuple(stages)
 
 
 def kept_problem(old: Rollout, head: Fleet, revision: str) -> Problem:

@@ -24,7 +24,7 @@ from reconciler.ownership import policy_ref
 from reconciler.rollouts.differing import RetainedObject, needs_of, stages_the_same
 from reconciler.rollouts.layout import best_of, lay_out
 from reconciler.rollouts.progress import adopted, progress
-from reconciler.rollouts.release import release_of_head, rollback_revisions
+from reconciler.rollouts.release import newest, rollback_revisions
 from reconciler.scheduler import Schedule, bare_namespace
 
 Records = Mapping[str, Mapping[str, Record]]
@@ -37,7 +37,7 @@ def stand(
     """Return the active revisions, and the state of each Rollout with the records to write. `now`: RFC 3339."""
     fleet = schedule.fleet
     states: dict[str, RolloutProgress] = {}
-    newest: dict[str, str] = {}
+    heads: dict[str, str] = {}
     for rollout in fleet.rollouts:
         known = records.get(rollout.name, {})
         # Those of the revisions in force, or to which clusters may roll back, that stage the same as HEAD.
@@ -49,11 +49,12 @@ def stand(
             and stages_the_same(there, schedule, _selects(schedule, selection, rollout, there, facts.applied))
         )
         of_rollout = replace(facts, alike=alike | {fleet.revision})
-        head = newest[rollout.name] = release_of_head(fleet.revision, alike, facts.order)
+        # The newest recorded revision that stages the same as HEAD, else HEAD.
+        head = heads[rollout.name] = newest(alike, {}, facts.order) or fleet.revision
         layout, sights = lay_out(rollout, fleet.clusters), facts.sights.get(rollout.name, {})
         states[rollout.name] = progress(rollout, layout, head, known, sights, now, of_rollout)
     recorded = in_force({name: each.records for name, each in states.items()})
-    return replace(selection, in_force=recorded, newest=newest, fleets=facts.fleets, order=facts.order), states
+    return replace(selection, in_force=recorded, newest=heads, fleets=facts.fleets, order=facts.order), states
 
 
 def in_force(records: Records) -> dict[str, dict[str, str]]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import zip_longest
 from typing import Any, Self
 from urllib.parse import parse_qs
 
@@ -16,11 +17,14 @@ def answer_of(document: Any, status: int = 200) -> Answer:
     return status, {"Content-Type": "application/json"}, json.dumps(document).encode()
 
 
-def matrix(params: Mapping[str, str], *values: str, skip: int = 0) -> Answer:
-    """Series with one value each at every step; `skip`: so many steps have none."""
+def matrix(params: Mapping[str, str], *values: str, skips: Sequence[int] = ()) -> Answer:
+    """Series with one value each at every step; `skips`: so many steps of each have none."""
     start, end, step = (float(params[name]) for name in ("start", "end", "step"))
-    times = [start + step * number for number in range(skip, int((end - start) // step) + 1)]
-    result = [{"metric": {"n": str(n)}, "values": [[at, value] for at in times]} for n, value in enumerate(values)]
+    times = [start + step * number for number in range(int((end - start) // step) + 1)]
+    result = [
+        {"metric": {"n": str(n)}, "values": [[at, value] for at in times[skip:]]}
+        for n, (value, skip) in enumerate(zip_longest(values, skips[: len(values)], fillvalue=0))
+    ]
     return answer_of({"status": "success", "data": {"resultType": "matrix", "result": result}})
 
 

@@ -26,7 +26,6 @@ from reconciler.controller.rollouts.rollout_inputs import (
     RevisionsInForce,
     RolloutInputs,
     Writing,
-    asks_conditions,
     followed_in,
     probes_of,
     with_conditions,
@@ -253,7 +252,9 @@ class RolloutController:
         self._asks_conditions = False
         for each in self._followed:
             known, plain = self._records.get(each.name, {}), self._statuses[each.name]
-            if asks_conditions(each.layout, known):
+            on_their_way = {name for name, record in known.items() if record.revision and not record.completed_at}
+            gates = [one.stage.gate for name, one in each.layout.stage_of.items() if name in on_their_way]
+            if any(gate.checks or gate.metrics for gate in gates):
                 self._asks_conditions = True
                 statuses[each.name] = await with_conditions(each, known, plain, look, metrics)
         return statuses

@@ -28,7 +28,7 @@ from reconciler.controller.tasks import in_thread
 from reconciler.errors import MemberClusterError
 from reconciler.journal.sqlite_journal import Journal
 from reconciler.kube.client import MemberCluster
-from reconciler.rollouts import GatedCopy, gate_status, lay_out, named_objects
+from reconciler.rollouts import GatedCopy, gate_status, lay_out
 from reconciler.state import FleetState, copies_of
 from reconciler.templates import hook_of
 
@@ -233,13 +233,6 @@ async def with_conditions(
     return {**plain, **dict(zip(asking, statuses, strict=True))}
 
 
-def asks_conditions(layout: Layout, records: Records) -> bool:
-    """Return whether a cluster in progress has a gate with conditions."""
-    on_their_way = {name for name, record in records.items() if record.revision and not record.completed_at}
-    gates = [(name, of_stage.stage.gate) for name, of_stage in layout.stage_of.items()]
-    return any((gate.checks or gate.metrics) and name in on_their_way for name, gate in gates)
-
-
 async def _checked(
     gate: Gate, revision: str, identities: Collection[Identity], state: FleetState, name: str, reachable: Reachable
 ) -> GateStatus:
@@ -266,7 +259,7 @@ async def _read(
             live = await member.find(gvk, namespace, name)
         return live.body if live is not None else None
 
-    named = named_objects(gate)
+    named = [check.of for check in gate.checks if check.of is not None]
     bodies = await asyncio.gather(*(body(each.gvk, each.namespace, each.name) for each in named))
     objects = {each: body for each, body in zip(named, bodies, strict=True) if body is not None}
     if len(named) == len(gate.checks):

@@ -6,7 +6,10 @@ import copy
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from reconciler.api.clusters import Cluster
+from reconciler.api.fleet import Fleet
 from reconciler.api.rollout_progress import Record, ReleaseFacts
 from reconciler.rollouts import is_looser, lay_out, progress, rollout_documents
 from tests.fakes.worlds import NOW
@@ -131,3 +134,43 @@ def test_the_entry_that_approves_a_removed_rollout_says_what_comes_first(is_remo
     stages = progress(rollout, waiting, "r1", records, {}, NOW, facts).stages
     (entry,) = [one.state.entry for one in stages if one.state.entry]
     assert entry.endswith("  # bring the document of the Rollout back first") is is_removed
+
+
+BY_LABEL = rollout(
+    {"name": "first", "clusters": {"labelSelector": {"matchLabels": {"tier": "first"}}}, "after": {"approval": True}},
+    {"name": "rest", "clusters": {}},
+)
+
+
+def labelled(revision: str, *documents: dict[str, Any], **tiers: str) -> Fleet:
+    clusters = {name: Cluster(name=name, labels={"tier": tier}) for name, tier in tiers.items()}
+    return replace(store(revision, BY_LABEL, *documents), clusters=clusters)
+
+
+@pytest.mark.parametrize(
+    ("tiers", "stages"),
+    [
+        ({"m1": "first", "m2": "", "m3": ""}, None),
+        ({"m1": "", "m2": "", "m3": ""}, [("m1",), ("m2", "m3")]),
+        ({"m1": "", "m2": "first", "m3": ""}, [("m1",), ("m2", "m3")]),
+        ({"m1": "first", "m3": ""}, None),
+        ({"m1": "", "m2": "", "m3": "", "m4": "first"}, [("m1", "m4"), ("m2", "m3")]),
+        ({"m2": "", "m3": ""}, None),
+    ],
+    ids=["none", "it moves", "two change places", "another goes", "one comes", "it goes"],
+)
+def test_labels_of_clusters_take_none_past_a_gate(tiers: dict[str, str], stages: list[tuple[str, ...]] | None) -> None:
+    """A release that is under way keeps the clusters of its stages; one that lost all of them is skipped."""
+    before, head = labelled("r1", m1="first", m2="", m3=""), labelled("r2", **tiers)
+    found = rollout_documents(head, {"default": before})["default"]
+    assert (found is head.rollouts[0]) is (stages is None)
+    layout = lay_out(found, head.clusters)
+    assert stages is None or [each.clusters for each in layout.stages] == stages
+    records = {name: Record(revision="r0", begun_at=NOW, completed_at=NOW) for name in ("m2", "m3")}
+    records["m1"] = Record(revision="r1", begun_at=NOW, completed_at=NOW)
+    facts = ReleaseFacts(fleets={"r1": before}, order=("r0", "r1"))
+    progressed = progress(found, layout, "r1", records, {}, NOW, facts)
+    behind = {name for name, one in progressed.clusters.items() if one.revision == "r0"}
+    assert behind == {"m2", "m3"} & head.clusters.keys() - ({"m2"} if "m1" not in head.clusters else set())
+    is_confirmed = labelled("r2", fleet(confirm="0123456789abcdef"), **tiers)
+    assert rollout_documents(is_confirmed, {"default": before})["default"] is is_confirmed.rollouts[0]

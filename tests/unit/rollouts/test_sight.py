@@ -9,7 +9,7 @@ import pytest
 from reconciler.api.refs import GVK, Identity, ResourceRef
 from reconciler.api.rollout_progress import GateMet, GateUnmet
 from reconciler.api.rollouts import ConditionCheck, Gate
-from reconciler.rollouts import GatedCopy, gate_status, named_objects
+from reconciler.rollouts import GatedCopy, gate_status
 
 JOB = ResourceRef(gvk=GVK("batch", "v1", "Job"), namespace="shop", name="smoke")
 DONE = ConditionCheck(condition="Complete", of=JOB)
@@ -82,7 +82,3 @@ def test_a_gate_is_met_or_it_is_said_why_not(
 ) -> None:
     found = gate_status(gate, "5f3c9d2", copies, objects)
     assert found == (GateUnmet(why) if why else GateMet("5f3c9d2"))
-
-
-def test_the_objects_that_a_gate_looks_at() -> None:
-    assert named_objects(Gate(checks=(DONE, TESTED))) == (JOB,)

@@ -51,8 +51,10 @@ async def test_each_value_counts(check: MetricCheck, values: list[str], why: str
 
 
 async def test_a_metric_holds_for_its_whole_time_since_the_beginning() -> None:
-    gap = await asked(lambda params: matrix(params, "1", skip=3), LASTING)
+    gap = await asked(lambda params: matrix(params, "1", skips=(3,)), LASTING)
     assert isinstance(gap, GateUnmet) and "no value for a part of the last 600s" in gap.why
+    late = await asked(lambda params: matrix(params, "1", "1", skips=(0, 3)), LASTING)
+    assert late == gap, "of several series each has to have a value all the time"
     early = await asked(lambda params: matrix(params, "1"), LASTING, begun="2026-11-23T11:55:00Z")
     assert isinstance(early, GateUnmet) and "600s after its beginning" in early.why
 
