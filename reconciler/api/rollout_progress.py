@@ -268,11 +268,8 @@ class Staging(Struct, frozen=True, kw_only=True):
             return None
         revision = self.revision_of(names, cluster, is_oldest=identity.kind == "CustomResourceDefinition")
         if revision is None:
-            if cluster not in self.lingering.get(identity, ()):
-                return None
-            # The newest readable revision that still has it: it is deleted later.
-            having = [each for each, fleet in self.fleets.items() if identity in fleet.templates]
-            return self.fleets[max(having, key=self._place)] if having else _DELETED_LAST
+            # Which revision the cluster had it from is not known any more.
+            return _DELETED_LAST if cluster in self.lingering.get(identity, ()) else None
         if not revision:
             return NothingWritten(f"the turn of the cluster in the Rollout {' and '.join(names)} has not come")
         fleet = self.fleets.get(revision)

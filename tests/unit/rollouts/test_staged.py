@@ -141,6 +141,15 @@ def test_what_left_the_store_stays_while_the_last_cluster_is_on_its_way(scope: d
     assert not told(bed.plan_staged(fleet("r2", deployment(), templates=scope)))
 
 
+def test_what_left_the_store_is_not_taken_back_to_an_older_revision() -> None:
+    """The cluster had it from a revision that is in force nowhere any more."""
+    bed = bed_at(fleet("r1", deployment(), deployment("old")))
+    bed.records["m1"] = begun("r2")
+    bed.run_staged(fleet("r2", deployment(), deployment("old", image="nginx:2")))
+    bed.records["m1"] = begun("r3")
+    assert not told(bed.plan_staged(fleet("r3", deployment())))
+
+
 def test_deletions_with_their_stage() -> None:
     bed = bed_at(fleet("r1", deployment(), deployment("old"), deletions="withStage"))
     head = fleet("r2", deployment(), deletions="withStage")
