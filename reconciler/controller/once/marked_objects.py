@@ -46,9 +46,13 @@ async def journal_in_marks(members: Iterable[MemberCluster], fleet: Fleet, now: 
 
 
 def documents_of(rollouts: Mapping[str, Mapping[str, Record]]) -> dict[str, str]:
-    """Return by Rollout the revision of its document, which no mark has: that of the cluster that began first."""
+    """Return by Rollout the revision of its document, which no mark has: the first one begun, an adopted one last."""
     begun = {name: [one for one in records.values() if one.revision] for name, records in rollouts.items()}
-    return {name: min(each, key=lambda one: one.begun_at).revision for name, each in begun.items() if each}
+    return {
+        name: min(each, key=lambda one: (one.begun_at == one.completed_at, one.begun_at)).revision
+        for name, each in begun.items()
+        if each
+    }
 
 
 def placements_of(rows: Iterable[AppliedRow]) -> dict[Identity, PreviousPlacement]:

@@ -8,7 +8,8 @@ from reconciler.api.binding import TargetCluster
 from reconciler.api.fleet import Fleet
 from reconciler.api.ledger import AppliedRow
 from reconciler.api.refs import GVK, Identity
-from reconciler.controller.once.marked_objects import kinds_to_list, placements_of
+from reconciler.api.rollout_progress import Record
+from reconciler.controller.once.marked_objects import documents_of, kinds_to_list, placements_of
 from reconciler.kube import Discovery, ServedKind
 from tests.fleets import fleet_of
 
@@ -22,6 +23,14 @@ READ = frozenset({"get", "list"})
 def test_copies_of_one_object_are_one_placement() -> None:
     found = placements_of([replace(ROW, cluster="m2", replicas=3), ROW])
     assert found[WEB].targets == (TargetCluster(cluster="m1", replicas=2), TargetCluster(cluster="m2", replicas=3))
+
+
+def test_the_document_of_a_rollout_is_that_of_the_first_release_and_not_of_what_was_adopted() -> None:
+    adopted = Record(revision="r0", begun_at="2026-11-21T10:00:00Z", completed_at="2026-11-21T10:00:00Z")
+    first = Record(revision="r1", begun_at="2026-11-21T10:01:00Z", completed_at="2026-11-21T10:02:00Z")
+    second = Record(revision="r2", begun_at="2026-11-21T10:03:00Z")
+    assert documents_of({"web": {"m1": second, "m2": first, "m3": adopted}}) == {"web": "r1"}
+    assert documents_of({"web": {"m1": adopted}, "db": {"m1": Record()}}) == {"web": "r0"}
 
 
 def served(
