@@ -259,6 +259,10 @@ class Staging(Struct, frozen=True, kw_only=True):
     lingering: Mapping[Identity, frozenset[str]] = field(default_factory=dict)
     early: Mapping[Identity, frozenset[str]] = field(default_factory=dict)
 
+    def release_of(self, identity: Identity) -> str:
+        """Return the release that brings a template of a Rollout as HEAD has it; empty: it is of none."""
+        return next((self.newest[name] for name in self.rollouts.get(identity, ()) if name in self.newest), "")
+
     def of(self, identity: Identity, cluster: str) -> Fleet | NothingWritten | None:
         """The older revision from which a template is rendered in a cluster; None: as HEAD has it."""
         if identity in self.tied:

@@ -14,6 +14,7 @@ from reconciler.api.ledger import Ledger
 from reconciler.api.plan import Cause
 from reconciler.api.problem import with_problems
 from reconciler.api.refs import Identity
+from reconciler.api.rollout_progress import Staging
 from reconciler.controller import timing
 from reconciler.controller.cluster_reads.clusters_needed import scaled_by
 from reconciler.controller.cluster_reads.read_clusters import remembered
@@ -47,6 +48,7 @@ from reconciler.observations import PATIENCE_S, age_s, in_force, is_waiting, sta
 from reconciler.planner import Round
 from reconciler.report.status.state_document import StateOfFleet
 from reconciler.report.status.status_document import StatusTables
+from reconciler.scheduler import Schedule
 from reconciler.state import THE_SERVER, StateTables
 
 log = logging.getLogger("reconciler")
@@ -251,6 +253,7 @@ class Recorder:
             fights=fights,
             journal=state.known,
             held_by=self._reported.held_by,
+            left_with=_left_with(state, picture.schedule),
             last_contact=dict(self._memory.contacts),
             elsewhere=parts.access.clusters.elsewhere(picture.schedule.fleet),
             unlisted=self._memory.kind_faults.unlisted_by_cluster,
@@ -335,3 +338,11 @@ class Recorder:
         pause_s = self._memory.fights.pause_left_s(cluster, identity, now_s)
         if pause_s > 0:
             self._memory.unfinished.requeue_change(cluster, identity, pause_s)
+
+
+def _left_with(state: State, schedule: Schedule) -> Mapping[Identity, str]:
+    """Return by object that stays until its Rollout is through, or has just become due, the release that lacks it."""
+    staging, before = schedule.staging or Staging(), state.reported.facts.left_with if state.reported else {}
+    present = set(chain.from_iterable(state.known.ledger.values())) if before else set[Identity]()
+    known = {one: release for one, release in before.items() if one in present}
+    return {one: staging.release_of(one) for one in staging.lingering} | known

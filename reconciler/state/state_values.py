@@ -278,6 +278,8 @@ class StateFacts(Struct, frozen=True, kw_only=True):
     """Lets pass what the guards hold; empty: they hold nothing."""
     held_by: Mapping[Copy, str] = field(default_factory=dict)
     """By copy that waits for a person the revision with which that began."""
+    left_with: Mapping[Identity, str] = field(default_factory=dict)
+    """By object that goes after the last stage of its Rollout the first release that lacks it."""
     elsewhere: frozenset[str] = frozenset()
     """Clusters of the store that belong to another process: nothing is reported about them."""
 

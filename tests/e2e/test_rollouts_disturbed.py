@@ -11,7 +11,8 @@ from reconciler.errors import JournalError
 from reconciler.journal import Journal
 from reconciler.sim import BackgroundFleet
 from tests.e2e.test_rollouts_embedded import begun_with_approval, drift, have, images, waits
-from tests.fakes.documents import policy, web
+from tests.fakes.documents import config_map, policy, web
+from tests.program import run_text
 from tests.soak.rollouts import CLUSTERS, DRIFT, all_have, put, recorded, rollout, scene, until
 
 CLUSTER = {"apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster", "metadata": {"name": "m6"}}
@@ -112,3 +113,26 @@ def test_a_pin_holds_a_stage_and_takes_it_back(tmp_path: Path) -> None:
         store.write("rollout.yaml", rollout(pin={"canary": first, "rest": first}))
         store.commit("take the first stage back")
         until(daemon, lambda: referee.images()["m1"] == "nginx:1", "the first stage to be taken back")
+
+
+def test_what_goes_after_the_last_stage_is_blamed_on_the_commit_that_took_it_away(tmp_path: Path) -> None:
+    with scene(tmp_path, approval=True) as (_, store, daemon, referee):
+        store.write("old.yaml", config_map("old", a="1"))
+        store.write("old-policy.yaml", policy("old", "ConfigMap", *CLUSTERS))
+        begun_with_approval(store, daemon, referee)
+        store.write("old.yaml")
+        revision = put(store, "nginx:2")
+        until(daemon, have(referee, images("nginx:2", "nginx:1")), "the second revision in the first stage")
+        until(daemon, lambda: blamed(daemon, "stage") == {revision}, "what waits for the last stage")
+        store.write("rollout.yaml", rollout(approval=True, approvals=[{"stage": "canary", "revision": revision}]))
+        store.commit("approve")
+        until(daemon, lambda: blamed(daemon, "guard") == {revision}, "the guard to hold the deletions of that commit")
+        events = run_text("history", "--journal", daemon.journal).stdout.splitlines()
+        held = [line for line in events if " held " in line and "guard:" in line]
+        assert held and all(revision[:12] in line for line in held)
+        assert not [line for line in events if "what the clusters have room for" in line]
+
+
+def blamed(daemon: Any, by: str) -> set[str]:
+    """Return the revisions behind what is held."""
+    return {each["revision"] for each in json.loads(_state(daemon)).get("troubles", ()) if each.get("by") == by}

@@ -177,7 +177,8 @@ class PlacementReasons(Struct, frozen=True, kw_only=True):
             constraint = self.ticked.get((identity, cluster))
             if constraint is not None:
                 return self._behind(constraint)
-        if self.is_advanced or not before:
+        # What left the store by an earlier commit goes when its Rollout is through.
+        if self.is_advanced or not before or (not after and identity not in self.bindings):
             return _COMMIT
         for cluster in _lost(after, before):
             order = self._order(identity, cluster)

@@ -223,7 +223,7 @@ class ReportedConditions:
         self.held_by = {
             copy: self.held_by[copy]
             if copy in was and was[copy].by is one.by
-            else self._began_with(copy, known, revision)
+            else self._began_with(copy, known, state.facts.left_with.get(copy[1], revision))
             for copy, one in self._held.items()
         }
         held = {}

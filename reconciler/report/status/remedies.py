@@ -130,7 +130,10 @@ def behind(facts: StateFacts, cluster: str, identity: Identity, trouble: SyncSta
     elif isinstance(trouble, Held):
         is_moved = any(change.cause is Cause.PLACEMENT for change in facts.changes.get((cluster, identity), ()))
         is_by_tick = is_moved and any(one.cluster == cluster for one in facts.journal.observations.constraints)
-        revision = facts.held_by.get((cluster, identity)) or revision
+        staging = facts.schedule.staging
+        release = staging.release_of(identity) if staging is not None and trouble.by is HeldBy.STAGE else ""
+        release = release or facts.left_with.get(identity, "")
+        revision = facts.held_by.get((cluster, identity)) or release or revision
     who = ", ".join(trouble.managers) if isinstance(trouble, Fought) else ""
     if is_guarded and facts.held_digest:
         settings = facts.schedule.fleet.settings

@@ -65,6 +65,9 @@ def behind(
         ({"ticked": ticked(Tick.EVICTION), "events": [event(EventKind.EVICTED, "li")]}, (M1,), (M2,), "li"),
         # What a constraint keeps away from m1 already has nothing to do with what leaves m2.
         ({"is_advanced": True, "ticked": ticked(Tick.FAILOVER)}, (M2,), (), ""),
+        # It left the store by an earlier commit, and goes now that its Rollout is through.
+        ({}, (M1,), (), ""),
+        ({"bindings": {WEB: Binding(identity=WEB, policy=None)}}, (M1,), (), "clusters"),
         ({"now": EVICTION.until, "evictions": (EVICTION,)}, (M2,), (M1,), "li@host"),
         ({"events": [event(EventKind.READMITTED, "wu")]}, (M2,), (M1,), "wu"),
         ({"events": [event(EventKind.READMITTED, "wu"), event(EventKind.CREATED, "")]}, (M2,), (M1,), "clusters"),

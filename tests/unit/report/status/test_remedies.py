@@ -240,6 +240,8 @@ def test_a_commit_is_not_to_blame_for_a_held_deletion_of_what_a_tick_moved(*, is
     assert "write spec.guards.confirm: d1" in cause.todo
     assert ("git revert" not in cause.todo) is is_by_tick
     assert cause.revision == ("" if is_by_tick else "ab" * 20)
+    left = behind(replace(facts, held_by={}, left_with={app: "cd" * 20}), "m1", app, Held(HeldBy.GUARD, "guard"))
+    assert left.revision == ("" if is_by_tick else "cd" * 20), "it left by an earlier commit than the newest one"
 
 
 @pytest.mark.parametrize("was_applied", [False, True])
