@@ -13,19 +13,6 @@ from reconciler.fleet.inventory_sync import (
     followed,
     synced,
 )
-from reconciler.fleet.last_good import (
-    LAST_GOOD,
-    Earlier,
-    emptied,
-    says_nothing,
-    with_last_good,
-    without_later_twins,
-)
-from reconciler.fleet.parse import (
-    ParsedAsRead,
-    is_store_file,
-    memo_key,
-    parse,
-    parse_file,
-)
+from reconciler.fleet.last_good import LAST_GOOD, Earlier, emptied, says_nothing, with_last_good, without_later_twins
+from reconciler.fleet.parse import ParsedAsRead, is_store_file, memo_key, parse, parse_file
 from reconciler.fleet.settings import why_nameless

@@ -58,10 +58,6 @@ def _is_of_an_account(body: JsonObject, value: Json) -> bool:
     return bool(dig(body, "type") == "kubernetes.io/service-account-token")
 
 
-def _is_selected_by_itself(body: JsonObject, value: Json) -> bool:
-    return dig(body, "spec", "manualSelector") is not True
-
-
 _INJECTING: Final = (
     "cert-manager.io/inject-ca-from",
     "cert-manager.io/inject-ca-from-secret",
@@ -193,7 +189,7 @@ CLUSTER_FIELDS: Final[Mapping[Kind, tuple[ClusterField, ...]]] = {
     # Karmada: pruned fields of a Job. Kubernetes, Job: its selector and these labels are made unless manualSelector.
     ("batch", "Job"): (
         *(
-            ClusterField((*path, name), _JOB_LABELS, _is_selected_by_itself)
+            ClusterField((*path, name), _JOB_LABELS, lambda body, _: dig(body, "spec", "manualSelector") is not True)
             for path, names in (
                 (("spec", "selector", "matchLabels"), _UID_LABELS),
                 (("spec", "template", "metadata", "labels"), _UID_LABELS + _NAME_LABELS),

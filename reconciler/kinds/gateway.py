@@ -15,12 +15,7 @@ from reconciler.api.demand import MadeObject
 from reconciler.api.refs import Identity
 from reconciler.kinds.body_fields import is_on_its_way, is_stale, mapping, mappings, namespace_of, text
 from reconciler.kinds.interpreter import Interpreter
-from reconciler.kinds.references import (
-    PodReference,
-    annotated_issuer,
-    gets_certificates,
-    made_secrets,
-)
+from reconciler.kinds.references import PodReference, annotated_issuer, gets_certificates, made_secrets
 
 GROUP: Final = "gateway.networking.k8s.io"
 

@@ -25,12 +25,7 @@ from reconciler.kinds.body_fields import (
     text,
 )
 from reconciler.kinds.interpreter import Interpreter
-from reconciler.kinds.references import (
-    PodReference,
-    credentials,
-    issuer_of,
-    made_secrets,
-)
+from reconciler.kinds.references import PodReference, credentials, issuer_of, made_secrets
 
 EXTERNAL_SECRETS: Final = "external-secrets.io"
 """The API group of the External Secrets Operator."""

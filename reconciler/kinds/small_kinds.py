@@ -26,12 +26,7 @@ from reconciler.kinds.body_fields import (
     without_annotations,
 )
 from reconciler.kinds.interpreter import Interpreter
-from reconciler.kinds.references import (
-    PodReference,
-    annotated_issuer,
-    gets_certificates,
-    made_secrets,
-)
+from reconciler.kinds.references import PodReference, annotated_issuer, gets_certificates, made_secrets
 
 
 class ConfigMap(Interpreter):
