@@ -58,8 +58,8 @@ def troubles_of(state: FleetState, scrubbed: Callable[[str], str]) -> tuple[list
         # Of a kind without a known version the group stands alone.
         gvk = state.gvk(cluster, identity) or GVK("", identity.group, identity.kind)
         by = getattr(copy.sync, "by", None)
-        cause = behind(state.facts, cluster, identity, copy.sync)
-        cause = cause if cause.todo else behind(state.facts, cluster, identity, copy.health)
+        cause, of_health = (behind(state.facts, cluster, identity, part) for part in (copy.sync, copy.health))
+        more = {"healthTodo": scrubbed(of_health.todo)} if of_health.todo and copy.sync.lag is not Lag.SYNCED else {}
         rows.append(
             {
                 "cluster": cluster,
@@ -70,7 +70,8 @@ def troubles_of(state: FleetState, scrubbed: Callable[[str], str]) -> tuple[list
                 "why": scrubbed(copy.sync.why),
                 "health": str(copy.health.word),
                 "healthWhy": scrubbed(copy.health.why),
-                **{key: scrubbed(value) for key, value in to_builtins(cause).items()},
+                **{key: scrubbed(value) for key, value in to_builtins(cause if cause.todo else of_health).items()},
+                **more,
             }
         )
     return rows, sum(len(copy.notable) for copy in clusters)

@@ -9,6 +9,7 @@ from typing import Any, Final
 from reconciler.api.ledger import EventKind
 from reconciler.api.refs import short_revision
 from reconciler.api.rollout_progress import Phase
+from reconciler.planner import CLUSTER_NOT_READ
 from reconciler.report.plan.plan_text import confirm_lines
 from reconciler.report.plan.stages import short, stage_name
 from reconciler.report.safe_text import joined, visible
@@ -331,7 +332,7 @@ def _entries(document: Document, style: Style) -> dict[str, list[Entry]]:
         "Not healthy": [
             (
                 healths[entry["health"]](entry["health"]) + visible(f" {_place(entry)}: {entry['healthWhy']}"),
-                entry if entry["sync"] == "Synced" else None,
+                entry if entry["sync"] == "Synced" else {"todo": entry.get("healthTodo")},
             )
             for entry in troubles
             if entry["health"] in healths
@@ -356,14 +357,17 @@ def _entries(document: Document, style: Style) -> dict[str, list[Entry]]:
             for entry in document["constraints"]
         ],
         "Claimed by no policy": [(visible(_subject(resource)), None) for resource in document["unclaimed"]],
-        "Problems": _problems(document["problems"], style),
+        "Problems": _problems(document, style),
     }
 
 
-def _problems(problems: Sequence[Document], style: Style) -> list[Entry]:
+def _problems(document: Document, style: Style) -> list[Entry]:
+    """Return the lines of problems, without those of clusters that are listed as not reachable."""
+    away = {one["name"] for one in document["clusters"] if one.get("todo")}
     colours = {"error": style.red, "warning": style.yellow}
     lines: list[Entry] = []
-    for entry in problems:
+    rows = document["problems"]
+    for entry in (row for row in rows if row["code"] != CLUSTER_NOT_READ or row.get("cluster") not in away):
         where = " ".join(filter(None, (entry["source"], entry["path"])))
         words = visible(f"{where}: {entry['message']}" if where else entry["message"])
         line = f"{colours.get(entry['severity'], style.dim)(entry['severity'])} {words} [{entry['code']}]"
