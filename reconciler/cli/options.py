@@ -364,8 +364,7 @@ def read_config(path: Path, known: Collection[str]) -> dict[str, Any]:
         raise ConfigurationError(f"{path}: cannot be read as YAML: {lines}")
     if not read.documents:
         return {}
-    loaded = read.documents[0].body
-    config = {key.replace("_", "-"): value for key, value in loaded.items()}
+    config = {key.replace("_", "-"): value for key, value in read.documents[0].body.items()}
     for key in sorted(config.keys() - set(known)):
         close = difflib.get_close_matches(key, known, n=1)
         hint = f"; did you mean {close[0]}?" if close else ""

@@ -205,15 +205,11 @@ def _held_elsewhere(vitals: Vitals) -> list[Problem]:
 
 def degradations(vitals: Vitals) -> list[str]:
     """Return the faults that do not make the daemon unready."""
+    left = "the store has no Cluster document for it; {} of our objects are there still"
     lines = [
-        f"cluster {name}: {cluster.why_away or 'does not answer'}"
-        for name, cluster in sorted(vitals.snapshot.clusters.items())
-        if not cluster.is_up and not cluster.is_left
-    ]
-    lines += [
-        f"cluster {name}: the store has no Cluster document for it; {cluster.total} of our objects are there still"
-        for name, cluster in sorted(vitals.snapshot.clusters.items())
-        if cluster.is_left
+        f"cluster {name}: {left.format(one.total) if one.is_left else one.why_away or 'cannot be read'}"
+        for name, one in sorted(vitals.snapshot.clusters.items())
+        if one.is_left or not one.is_up
     ]
     lines += [f"cluster {problem.cluster}: {problem.message}" for problem in _held_elsewhere(vitals)]
     if vitals.is_ready and vitals.source_error:

@@ -627,7 +627,7 @@ def large() -> Views:
         Alert(
             weight=Weight.ERROR,
             what=AlertKind.AWAY,
-            title=f"{away} does not answer",
+            title=f"{away} cannot be read",
             why="connection refused by 10.8.3.1:6443; 318 objects stay as they are",
             cluster=away,
             since=at(244),
@@ -680,7 +680,7 @@ def broken() -> Views:
         Alert(
             weight=Weight.ERROR,
             what=AlertKind.AWAY,
-            title=f"{head.name} does not answer",
+            title=f"{head.name} cannot be read",
             why="connection refused",
             cluster=head.name,
             since=at(900),

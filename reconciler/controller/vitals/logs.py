@@ -157,8 +157,8 @@ class _Words(NamedTuple):
 
 _WORDS: Final[Mapping[EventKind, _Words]] = {
     EventKind.CLUSTER_AWAY: _Words("ClusterUnreachable", logging.WARNING,
-        "cluster does not answer", "%d clusters do not answer"),
-    EventKind.CLUSTER_BACK: _Words("ClusterRecovered", logging.INFO, "cluster answers", "%d clusters answer"),
+        "cluster cannot be read", "%d clusters cannot be read"),
+    EventKind.CLUSTER_BACK: _Words("ClusterRecovered", logging.INFO, "cluster can be read", "%d clusters can be read"),
     EventKind.KIND_UNREAD: _Words("KindNotRead", logging.WARNING,
         "a kind cannot be read in a cluster", "%d kinds cannot be read in a cluster"),
     EventKind.KIND_READ: _Words("KindRead", logging.INFO,

@@ -142,12 +142,8 @@ def event_detail(entry: Mapping[str, Any]) -> str:
         return f"since {entry['since']}: {why}"
     # The change comes first: without space for all, the rest is cut.
     values = _values(entry)
-    parts = [
-        values,
-        why or entry.get("cause", ""),
-        entry.get("source", ""),
-        "" if values else ", ".join(entry.get("fields", ())),
-    ]
+    fields = "" if values else ", ".join(entry.get("fields", ()))
+    parts = (values, why or entry.get("cause", ""), entry.get("source", ""), fields)
     return "; ".join(part for part in parts if part) or "-"
 
 

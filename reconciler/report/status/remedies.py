@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from shlex import quote
 from typing import Any, Final
@@ -14,7 +15,7 @@ from reconciler.api.ledger import DriftOutcome, EventKind
 from reconciler.api.plan import Cause, HeldBy
 from reconciler.api.problem import NOWHERE
 from reconciler.api.refs import Identity, short_revision
-from reconciler.errors import MemberClusterError
+from reconciler.errors import ClusterReplaced, CredentialsRejected, MemberClusterError, Throttled
 from reconciler.ownership import FLEET_LABEL, OWNER_ANNOTATION
 from reconciler.planner import KEPT_BY_POLICY
 from reconciler.report.problems_text import problem_codes
@@ -280,6 +281,15 @@ _EVENTS: Final[Mapping[str, str]] = {
 }
 
 
+_AWAY: Final = {
+    "another cluster answers": ClusterReplaced.todo,
+    "too many requests|asked for a pause": Throttled.todo,
+    "unauthorized|does not accept the|(token|client certificate).* expired|no credentials|exec plugin|auth-provider|"
+    "token file|client-key": CredentialsRejected.todo,
+}
+"""By words of the reason why a cluster is away: who answers so has nothing to restore, and is not lost."""
+
+
 def todo_of(kind: str, subject: str, data: Mapping[str, Any]) -> str:
     """Return the remedy of an event's trouble; empty: it needs none. `data`: of the event."""
     if data.get("todo"):
@@ -298,10 +308,12 @@ def todo_of(kind: str, subject: str, data: Mapping[str, Any]) -> str:
         by_hand = f"to work by hand, `reconciler suspend {scope_words(named)}` first{end}"
         return f"{keep}{where} if it is meant, else have {data.get('who') or 'somebody'} leave it; {by_hand}"
     scope, _, cluster = subject.rpartition(" @ ")
-    stage, entry = subject.rpartition("/")[2], data.get("entry", "")
     words = _TICKS.get(str(data.get("tick")), "") if kind == EventKind.CONSTRAINED else _EVENTS.get(kind, "")
-    words = _with_commit(words, revision)
-    return words.format(scope=scope_words(scope or subject), cluster=cluster, stage=stage, entry=entry)
+    if kind == EventKind.CLUSTER_AWAY:
+        why = str(data.get("why")).lower()
+        words = next((todo for pattern, todo in _AWAY.items() if re.search(pattern, why)), words)
+    parts = {"scope": scope_words(scope or subject), "cluster": cluster, "stage": subject.rpartition("/")[2]}
+    return _with_commit(words, revision).format(**parts, entry=data.get("entry", ""))
 
 
 def scope_words(scope: str) -> str:

@@ -186,7 +186,8 @@ def _clusters(picture: StateOfFleet, before: JsonObject | None) -> list[JsonObje
 
 def _cluster(cluster: ClusterState) -> JsonObject:
     why = LEFT_WHY if cluster.is_left else cluster.why_away
-    todo = todo_of(EventKind.CLUSTER_AWAY, f"cluster {cluster.name}", {}) if cluster.why_away is not None else ""
+    away = {"why": cluster.why_away}
+    todo = todo_of(EventKind.CLUSTER_AWAY, f"cluster {cluster.name}", away) if cluster.why_away is not None else ""
     return {
         "name": cluster.name,
         "up": why is None,

@@ -212,14 +212,8 @@ def _text_clusters(clusters: Sequence[Document], rollouts: Sequence[Document], s
         for cluster in clusters
     ]
     column = ["BEHIND"] if rollouts else []
-    header = [
-        "CLUSTER",
-        "REACHABLE",
-        *column,
-        *(name.upper() for name in (*states, *healths)),
-        "LAST SUCCESS",
-        "WHY NOT",
-    ]
+    words = (name.upper() for name in (*states, *healths))
+    header = ["CLUSTER", "REACHABLE", *column, *words, "LAST SUCCESS", "WHY NOT"]
     first = 2 + len(column)
     contact = first + len(states) + len(healths)
     # The reason of an unreachable cluster matters more than its last contact. Other omissions are listed below.

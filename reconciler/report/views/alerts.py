@@ -99,13 +99,13 @@ def _of_clusters(model: ViewModel, only: str | None, identity: Identity | None) 
             yield Alert(
                 weight=Weight.ERROR,
                 what=AlertKind.AWAY,
-                title=f"cluster {name} does not answer",
+                title=f"cluster {name} cannot be read",
                 why=f"{model.text(state.why_away)}; last read: {state.last_contact or 'never'}",
                 cluster=name,
                 count=max(1, state.total),
                 since=model.journal.since(EventKind.CLUSTER_AWAY, f"cluster {name}") or state.last_contact or None,
                 where=str(cluster.source) or None if cluster is not None else None,
-                todo=todo_of(EventKind.CLUSTER_AWAY, f"cluster {name}", {}),
+                todo=todo_of(EventKind.CLUSTER_AWAY, f"cluster {name}", {"why": state.why_away}),
             )
 
 

@@ -146,7 +146,7 @@ def cluster_page(fleet: FleetView, view: ClusterView, now: str) -> str:
 def _pills(view: ClusterView) -> tuple[Pill, ...]:
     if view.is_left:
         return (Pill("unk", "its document was taken out of the store"),)
-    pills = [Pill("ok", "answers") if view.is_up else Pill("bad", "does not answer")]
+    pills = [Pill("ok", "answers") if view.is_up else Pill("bad", "cannot be read")]
     if view.suspended is not None:
         pills.append(Pill("warn", "suspended"))
     looks = [(STATES[name], count) for name, count in view.counts.items() if count and name in STATES]

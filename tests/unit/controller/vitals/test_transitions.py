@@ -90,14 +90,14 @@ def test_ten_clusters_that_fall_silent_have_a_line_each_and_a_thousand_share_one
     assert [line["cluster"] for line in lines(caplog)] == [f"c{number}" for number in range(10)]
     log_events(event(EventKind.CLUSTER_AWAY, f"cluster c{number}", "no answer within 10 s") for number in range(1000))
     (line,) = lines(caplog)
-    assert line["message"] == "1000 clusters do not answer"
+    assert line["message"] == "1000 clusters cannot be read"
     assert line["cluster"].endswith("and 995 more")
 
 
 def test_what_goes_on_since_before_a_start_is_said_apart(caplog: pytest.LogCaptureFixture) -> None:
     log_events([event(EventKind.CLUSTER_AWAY, "cluster m1", "refused")], goes_on=True)
     (line,) = lines(caplog)
-    assert (line["event"], line["message"]) == ("GoesOn", "cluster does not answer, as before this start")
+    assert (line["event"], line["message"]) == ("GoesOn", "cluster cannot be read, as before this start")
 
 
 def test_a_cluster_is_out_of_sync_once_and_in_sync_once(caplog: pytest.LogCaptureFixture) -> None:

@@ -11,6 +11,7 @@ from reconciler.api.ledger import AppliedRow, EventKind, JournalSnapshot
 from reconciler.api.plan import Action, Cause, Change, HeldBy, Hold
 from reconciler.api.refs import GVK, Identity
 from reconciler.errors import (
+    ANOTHER_CLUSTER,
     AdmissionFailed,
     BadAnswer,
     ClusterReplaced,
@@ -157,6 +158,24 @@ def test_the_author_of_a_commit_is_named_only_where_a_document_may_be_to_blame(
 def test_a_suspension_names_the_command_that_ends_it(order: str, todo: str) -> None:
     """`reconciler resume` alone is refused, and does not end what a policy suspends."""
     assert remedy("m1", WEB, Held(HeldBy.SUSPENDED, "suspended", order), "web.yaml:1", "ab" * 20) == todo
+
+
+@pytest.mark.parametrize(
+    ("why", "todo"),
+    [
+        (ANOTHER_CLUSTER, "give the new cluster a name of its own in the store, or bring the one that was there back"),
+        (
+            "Unauthorized: the token in /k expired at 2026-01-01T00:00:00Z; log in to the cluster again",
+            "renew the cred",
+        ),
+        ("exec plugin aws ended with 1: no session", "renew the credentials of cluster m1"),
+        ("HTTP 429 Too Many Requests: slow; it asked for a pause", "give the API server of cluster m1, or our FlowS"),
+        ("connection refused by 127.0.0.1:9", "have cluster m1 answer again (`reconciler doctor` tells network"),
+        ("the certificate of m1, or its authority, has expired; have it renewed", "have cluster m1 answer again"),
+    ],
+)
+def test_a_cluster_that_is_there_is_not_said_to_be_lost(why: str, todo: str) -> None:
+    assert todo_of(EventKind.CLUSTER_AWAY, "cluster m1", {"why": why}).startswith(todo)
 
 
 def test_a_command_names_the_context_of_its_cluster() -> None:
