@@ -154,12 +154,12 @@ async def _went_back(member: MemberCluster, uid: str, suspicions: Iterable[Versi
 
 
 async def _is_older(member: MemberCluster, suspicion: VersionDecrease) -> bool | None:
-    """Return whether each of several answers is older than the version seen; None: it is gone, or may not be read."""
+    """Return whether several answers each have an older version than was seen; None: it is gone, or may not be read."""
     gvk, namespace, name, version = suspicion
     try:
         for _ in range(ANSWERS):
             version_now = member.current_version(gvk, namespace=namespace, name=name)
-            if number_of(await within(version_now, timing.PROMPT_S)) >= version:
+            if not 0 < number_of(await within(version_now, timing.PROMPT_S)) < version:
                 return False
     except (KindFault, ObjectNotFound):
         return None

@@ -45,10 +45,10 @@ def answering(versions: Iterator[int | None], uid: str = "u1") -> Callable[[Aske
             return CUT
         assert "resourceVersion=" not in asked.target, "what is read has to come through from etcd"
         if path.endswith("/app"):
-            metadata = {"name": "app", "namespace": "demo", "uid": "a", "resourceVersion": str(version)}
+            metadata = {"name": "app", "namespace": "demo", "uid": "a", "resourceVersion": str(version or "")}
             return reply(200, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
         return reply(200, {"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadataList", "items": [],
-                           "metadata": {"resourceVersion": str(version)}})  # fmt: skip
+                           "metadata": {"resourceVersion": str(version or "")}})  # fmt: skip
 
     return answer
 
@@ -77,6 +77,7 @@ def suspecting(*versions: str) -> Restores:
         pytest.param(repeat(50), True, id="each is older than what was seen"),
         pytest.param(iter((50, 50, 100)), False, id="one of several lags"),
         pytest.param(iter((101,)), False, id="it was late"),
+        pytest.param(repeat(0), False, id="a proxy takes the versions away"),
         pytest.param(chain((None, None), repeat(50)), True, id="no answer is no evidence, and is tried again"),
         pytest.param(chain((50, 50, None, None), repeat(120)), False, id="what came before the silence counts no more"),
     ],
