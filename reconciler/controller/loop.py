@@ -327,8 +327,7 @@ class ControlLoop:
             wanted = sum(len(binding.targets) for binding in schedule.bindings.values())
             copies = wanted + sum(map(len, state.known.ledger.values()))
         progress = parts.counted(RoundPhase.READ, copies, len(state.reachable))
-        late = partial(self._late.read, connected=len(state.members))
-        read = late if scope is not None else self._late.read_all
+        read = partial(self._late.read, connected=len(state.members)) if scope is not None else self._late.read_all
         extent = ReadExtent(
             scope=scope,
             schemas=state.schemas,

@@ -53,8 +53,7 @@ def parse_version(text: str) -> SemanticVersion | None:
 
 
 def _order(suffix: str) -> tuple[tuple[int, int, str], ...]:
-    ids = tuple((0, int(one), "") if one.isdigit() else (1, 0, one) for one in suffix.split("."))
-    return ids if suffix else _LAST
+    return tuple((0, int(one), "") if one.isdigit() else (1, 0, one) for one in suffix.split(".")) if suffix else _LAST
 
 
 def is_range(text: str) -> bool:

@@ -17,8 +17,8 @@ from reconciler.api.content import dig
 from reconciler.api.fleet import Fleet
 from reconciler.api.ledger import SuspensionRecord
 from reconciler.api.plan import FORMER_COUNTS, Cause, Change, HeldBy, Hold, Manifest, PlacementChange, Plan
-from reconciler.api.problem import with_problems
-from reconciler.api.refs import GVK, Identity
+from reconciler.api.problem import Severity, with_problems
+from reconciler.api.refs import GVK, Identity, short_revision
 from reconciler.fleet_snapshot import FleetSnapshot
 from reconciler.kinds.registry import Registry
 from reconciler.observations import moment_of
@@ -153,9 +153,17 @@ def compare_revisions(
         for identity, one in after.fleet.templates.items()
         if identity not in known or known[identity].digest != one.digest
     ]
+    # What a broken file of base held back is not compared, and no problem of head tells which file that is.
+    prefix = f"{short_revision(base.revision)} has this error, so not all is compared"
+    broken = [
+        replace(one, message=f"{prefix}: {one.message}", severity=Severity.WARNING)
+        for one in (base.problems if not base.is_complete else ())
+        if one.severity is Severity.ERROR and one not in head.problems
+    ]
+    others = (new_in_no_policy(before.fleet, after), urls_of_two_hosts(changed), broken)
     return replace(
         plan,
-        problems=with_problems(plan.problems, new_in_no_policy(before.fleet, after), urls_of_two_hosts(changed)),
+        problems=with_problems(plan.problems, *others),
         unjudged=open_questions,
         is_complete=plan.is_complete and before.fleet.is_complete and not open_questions,
     )

@@ -267,8 +267,7 @@ async def _journaled(member: MemberCluster, changes: Sequence[Change], acting: W
     unsent = [failed_by(fault, [change], is_open=False)[0] for change in changes if (fault := unmasked.get(id(change)))]
     report_each(acting, unsent)
     changes = [change for change in changes if id(change) not in unmasked]
-    counted = [change for change in changes if change.copy not in acting.confirmed]
-    losses = losses_of(counted, acting.clock.now())
+    losses = losses_of([change for change in changes if change.copy not in acting.confirmed], acting.clock.now())
     intents = await acting.journal.shared_commits.begin(
         (
             Intent(

@@ -11,6 +11,7 @@ from reconciler.api.binding import Constraint
 from reconciler.api.clusters import ClusterObservation, Health, Observations, Workload
 from reconciler.api.fleet import Fleet
 from reconciler.api.plan import Plan
+from reconciler.api.problem import Severity
 from reconciler.api.refs import GVK, Identity
 from reconciler.kinds import BUILT_IN_KINDS
 from reconciler.planner import compare_revisions
@@ -271,3 +272,13 @@ def test_a_later_turn_waits_for_what_was_observed_to_be_unhealthy_alone(health: 
     base, head = (fleet_of(*both, deployment(), one) for one in (config_map("later"), later))
     held = f"waits for {WEB} healthy" if health is Health.UNHEALTHY else None
     assert told(compared(base, head, Observations(clusters=observed))) == [("update", "m1", "declared", held)]
+
+
+def test_what_base_could_not_read_is_named_where_the_comparison_is_incomplete() -> None:
+    maps = policy("ConfigMap", "m1"), config_map()
+    plan = compared(fleet_of(*maps, broken="a: [\n"), fleet_of(*maps))
+    assert not plan.is_complete
+    (problem,) = [one for one in plan.problems if one.code == "yaml-syntax"]
+    assert problem.severity is Severity.WARNING
+    assert problem.source.path == "broken.yaml"
+    assert problem.message.startswith("r1 has this error, so not all is compared: ")
