@@ -124,7 +124,7 @@ class ReviewWalk:
             wanted = 1 if _errors(plan) else 4 if not plan["complete"] else 3 if held else 2 * some
             if plan["code"] != wanted:
                 self._fault(f"exit code of diff {what}", plan["code"], wanted)
-        waits = any(one["held"] and not one["held"].startswith("waits") for one in applied["changes"])
+        waits = any(one["held"] and not one["held"].startswith(("waits", "a window")) for one in applied["changes"])
         failed = any(one["error"] for one in applied["results"])
         wanted = 1 if failed or _errors(applied) else 4 if not applied["complete"] else 3 * waits
         if applied["code"] != wanted:
