@@ -46,7 +46,10 @@ from reconciler.planner import Round
 from reconciler.report.status.state_document import StateOfFleet
 from reconciler.state import StateTables
 
-_NOT_BEGUN = "the revision could not begin in the cluster, since its record could not be written there"
+_NOT_BEGUN = (
+    "the revision could not begin in the cluster: its record there could not be written or, of a cluster that is back, "
+    "names another revision; apply again"
+)
 
 
 class Applied(Struct, frozen=True, kw_only=True):
