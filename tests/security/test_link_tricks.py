@@ -194,19 +194,21 @@ TRICKS: dict[str, Trick] = {
         {**C, ".gitattributes": "* text\n"}, linked(".gitattributes", "x"), ".gitattributes"
     ),
     "a chart becomes a link": Trick(
-        RENDERED, both(moved("charts/web", "x"), linked("charts/web", "../x")), "render-stale"
+        RENDERED, both(moved("charts/web", "x"), linked("charts/web", "../x")), "render-refused"
     ),
     "the folder of charts becomes a link": Trick(
         RENDERED, both(moved("charts", "x"), linked("charts", "x")), "render-stale"
     ),
-    "a file of a chart becomes a link": Trick(RENDERED, linked("charts/web/values.yaml", "Chart.yaml"), "render-stale"),
-    "a link among the files of a chart": Trick(RENDERED, linked("charts/web/templates", "/etc"), "render-stale"),
-    "a file of a chart has another mode": Trick(
-        RENDERED, entered("charts/web/values.yaml", "120000", "a: b\n"), "render-stale"
+    "a file of a chart becomes a link": Trick(
+        RENDERED, linked("charts/web/values.yaml", "Chart.yaml"), "render-refused"
     ),
-    "values become a link": Trick(RENDERED, linked("prod.yaml", "charts/web/values.yaml"), "render-stale"),
+    "a link among the files of a chart": Trick(RENDERED, linked("charts/web/templates", "/etc"), "render-refused"),
+    "a file of a chart has another mode": Trick(
+        RENDERED, entered("charts/web/values.yaml", "120000", "a: b\n"), "render-refused"
+    ),
+    "values become a link": Trick(RENDERED, linked("prod.yaml", "charts/web/values.yaml"), "render-refused"),
     "the output of a chart becomes a link": Trick(
-        {**RENDERED, ".o/c.yaml": config("evil")}, linked("rendered/web/base.yaml", "../../.o/c.yaml"), "render-edited"
+        {**RENDERED, ".o/c.yaml": config("evil")}, linked("rendered/web/base.yaml", "../../.o/c.yaml"), "render-refused"
     ),
     "the lock becomes a link": Trick(RENDERED, linked("rendered/web/render.lock.json", "../../store.yaml"), "render"),
 }
