@@ -19,6 +19,7 @@ from reconciler.api.problem import Problem, Severity
 from reconciler.diff.canonical import same_scalar
 from reconciler.observations import JobProgress, has_succeeded, run_of
 from reconciler.ownership import (
+    CONFLICT_RESOLUTION,
     RELEASE,
     TAKE_OVER,
     FieldPath,
@@ -77,15 +78,14 @@ def refusal(
         return problem_in_cluster(manifest, "object-of-another-tool", _held_by(manifest, ownership))
     if conflict_resolution(manifest.body, policy) is not ConflictResolution.ABORT:
         return None
+    advice = "set conflictResolution: Overwrite in its policy to adopt it"
+    if str(dig(manifest.body, "metadata", "annotations", CONFLICT_RESOLUTION)).lower() == "abort":
+        advice = f"set {CONFLICT_RESOLUTION}: overwrite on the template, which outranks its policy, to adopt it"
     if ownership.standing is ObjectOwner.NOBODYS and lost:
-        message = (
-            f"is left alone, since somebody took {' and '.join(lost)} off; put back what is missing, or set "
-            "conflictResolution: Overwrite in its policy to adopt it"
-        )
+        message = f"is left alone, since somebody took {' and '.join(lost)} off; put back what is missing, or {advice}"
         return problem_in_cluster(manifest, "object-let-go", message, Severity.WARNING)
     maker = f" ({made_by(live.body)} made it)" if made_by(live.body) else ""
-    message = f"exists and is not ours{maker}; set conflictResolution: Overwrite in its policy to adopt it"
-    return problem_in_cluster(manifest, "object-not-ours", message)
+    return problem_in_cluster(manifest, "object-not-ours", f"exists and is not ours{maker}; {advice}")
 
 
 def second_holder(manifest: Manifest, live: LiveObject) -> Problem | None:

@@ -156,10 +156,7 @@ def place_copies(
         targets = targets_of(dict.fromkeys(situation.had, situation.replicas))
     else:
         targets = targets_of(_previous_counts(situation, candidates))
-    if situation.division is Division.DUPLICATED:
-        unplaced = 0 if targets else situation.replicas
-    else:
-        unplaced = max(0, situation.replicas - sum(target.replicas or 0 for target in targets))
+    unplaced = max(0, situation.replicas - sum(target.replicas or 0 for target in targets))
     return keep_previous(situation, candidates, shortfall, targets, text, unplaced)
 
 
@@ -314,7 +311,7 @@ def _attempt(
     tried = replace(attempt, counts=share.counts, missing=share.missing, texts=(*texts, *share.texts))
     if not share.missing:
         return tried
-    text = f"{share.missing} of {replicas} replicas find no room"
+    text = ", ".join([f"{share.missing} of {replicas} replicas find no room", *texts])
     return replace(tried, failure=Shortfall(code="not-enough-capacity", text=text))
 
 

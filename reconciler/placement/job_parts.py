@@ -70,8 +70,12 @@ def _stay(
         return dict.fromkeys(staying, 1)
     others = dict.fromkeys(set(clusters) - staying.keys(), "it has no part of the Job, whose completions are fixed")
     assignment = decide(_with_replicas(situation, replicas, had=staying, excluded={**situation.excluded, **others}))
-    counts = {target.cluster: target.replicas or 0 for target in assignment.targets}
-    return {cluster: max(1, counts.get(cluster, 0)) for cluster in staying}
+    counts = {target.cluster: target.replicas or 0 for target in assignment.targets if target.cluster in staying}
+    idle = dict.fromkeys((cluster for cluster in staying if not counts.get(cluster)), 1)
+    if not idle or idle.keys() == staying.keys():
+        return counts or idle
+    rest = {cluster: count for cluster, count in staying.items() if cluster not in idle}
+    return {**idle, **_stay(situation, rest, clusters, decide, replicas - len(idle))}
 
 
 def _with_replicas(

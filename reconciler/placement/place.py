@@ -249,7 +249,7 @@ class _Round:
             room.take(targets, item.demand.shape, namespace)
 
 
-_AS_BEFORE = Reason(rule="autoscaled", text="an autoscaler decides about its replicas, so they are divided as before")
+_AS_BEFORE = Reason(rule="autoscaled", text="an autoscaler or retain-replicas sets its number: it is divided as before")
 
 
 def _problem(placed: Placed, shortfall: Shortfall, observed: Mapping[str, ClusterObservation]) -> Problem:

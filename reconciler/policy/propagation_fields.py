@@ -31,7 +31,7 @@ _AT_ONCE = (
     "and use suspension to hold writes back"
 )
 _NO_STATE = "a new copy starts without labels made of the old one's status, as in Karmada by default"
-_NO_EVICTION = "a NoExecute taint keeps new replicas away and takes nothing away, as in Karmada by default"
+_NO_EVICTION = "a NoExecute taint keeps new workloads away and takes nothing away, as in Karmada by default"
 
 STATE_PRESERVATION_SHAPE = shape(
     objects_field(

@@ -170,6 +170,17 @@ def test_what_nobody_marked_is_left_under_abort_and_adopted_under_overwrite() ->
     assert outcome(bed, "", OVERWRITE)[:2] == ([Action.ADOPT], [])
 
 
+def test_the_remedy_names_the_annotation_that_outranks_the_policy() -> None:
+    bed = TestBed()
+    put(bed)
+    mine = template()
+    mine["metadata"]["annotations"] = {"work.karmada.io/conflict-resolution": "abort"}
+    (problem,) = bed.plan(fleet_of(mine, OVERWRITE)).plan.problems
+    assert problem.message.endswith(
+        "set work.karmada.io/conflict-resolution: overwrite on the template, which outranks its policy, to adopt it"
+    )
+
+
 def mark(bed: TestBed, **metadata: Any) -> None:
     """Somebody writes metadata of the object."""
     bed.edit("m1", APP, metadata={**bed.objects["m1"][APP].body["metadata"], **metadata})
