@@ -355,7 +355,9 @@ async def _run(config: MemberConfig, command: list[str], environment: Mapping[st
     finally:
         if process.returncode is None:
             _kill(process)
-            await process.communicate()
+            # What has left its group keeps the pipes open, and `communicate` would wait for their ends.
+            process._transport.close()  # type: ignore[attr-defined]  # Process has no method for it
+            await process.wait()
     if max(len(output), len(errors)) > PLUGIN_OUTPUT_MAX:
         raise CredentialsRejected(
             config.name, f"exec plugin {command[0]} printed more than {PLUGIN_OUTPUT_MAX:,} bytes"

@@ -4,6 +4,7 @@ import asyncio
 import gc
 import json
 import os
+import signal
 import ssl
 import weakref
 from base64 import b64encode
@@ -20,6 +21,7 @@ from reconciler.kube.connection.cluster_credentials import (
     PLUGIN_DEADLINE_S,
     PLUGIN_PATIENCE_S,
     Credentials,
+    run_plugin,
 )
 from reconciler.kube.connection.session import SharedContexts
 from tests.fakes.clocks import TestClock
@@ -207,6 +209,21 @@ async def test_a_plugin_that_hangs_is_named_and_killed_at_last(tmp_path: Path) -
 async def test_what_a_plugin_that_hangs_has_started_is_killed_too(tmp_path: Path) -> None:
     pid = await hung(plugin(tmp_path, f"sleep 600 &\necho $! >{tmp_path}/pid; wait"), tmp_path)
     await until(lambda: not is_running(pid))
+
+
+async def test_a_plugin_whose_child_has_left_its_group_holds_nobody_up(tmp_path: Path) -> None:
+    """It keeps the pipes open, and whoever waits for their ends waits as long as it lives."""
+    entry = plugin(tmp_path, f"setsid sh -c 'echo $$ >{tmp_path}/pid; exec sleep 600' &\nwait")
+    config = MemberConfig(name="m1", server="http://m1.example", exec_plugin=entry, folder=tmp_path)
+    asking = asyncio.create_task(run_plugin(config, entry))
+    await until((tmp_path / "pid").exists)
+    try:
+        asking.cancel()
+        async with asyncio.timeout(20):
+            await asyncio.wait((asking,))
+    finally:
+        os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
+    assert asking.cancelled()
 
 
 async def test_who_waits_for_a_plugin_is_told_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
