@@ -48,8 +48,6 @@ class LastGood:
         location, is_files = local_copy(store, as_directory=as_directory), snapshot.revision.startswith("dir:")
         if location.repository is None:
             past = self._copied(location, fleet)
-        elif is_files and not (fleet.frozen or snapshot.problems):
-            return fleet, snapshot  # Most of all that people compare: nothing is imported for it.
         else:
             from reconciler.store.git.git_past import GitPast, WorkTreePast
 

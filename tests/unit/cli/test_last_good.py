@@ -158,7 +158,7 @@ def test_explain_tells_what_is_in_force(scene: Scene) -> None:
     assert "m1" in told.out, told.out + told.err
 
 
-@pytest.mark.parametrize("bar", ["a link to nothing", "another repository"])
+@pytest.mark.parametrize("bar", ["a link to nothing", "another repository", "a plain file"])
 def test_folders_that_cannot_be_looked_into_are_not_compared_as_if_they_were_gone(tmp_path: Path, bar: str) -> None:
     """Unkind world: a review said that the clusters leave the fleet, and how to confirm it."""
     store = tmp_path / "store"
@@ -173,6 +173,8 @@ def test_folders_that_cannot_be_looked_into_are_not_compared_as_if_they_were_gon
     shutil.rmtree(store / "members")
     if bar == "a link to nothing":
         (store / "members").symlink_to("nowhere")
+    elif bar == "a plain file":
+        (store / "members").write_text("moved\n")
     else:
         subprocess.run(["git", "init", "--quiet", str(store / "members")], check=True)
         inner = ("git", "-C", str(store / "members"), *git[3:])
