@@ -8,8 +8,11 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
+from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -159,20 +162,38 @@ def lease_of(box: FleetInABox, scene: EmbeddedScene) -> dict[str, Any]:
     return dict(box["m3"].get("Lease", "fleet-system", f"fleet-{scene.fleet}"))
 
 
+@contextmanager
+def lease_of_another(scene: EmbeddedScene) -> Iterator[None]:
+    """Another process holds the Lease and renews it; its clock is wrong by many years: no clock but our own counts."""
+    over = threading.Event()
+    transitions = scene.box.call(lambda box: lease_of(box, scene)["spec"]["leaseTransitions"]) + 1
+
+    def renew(second: int, box: FleetInABox) -> None:
+        lease, time = lease_of(box, scene), f"2001-01-01T00:{second // 60:02}:{second % 60:02}.000000Z"
+        spec = {**lease["spec"], "acquireTime": time, "renewTime": time, "holderIdentity": "somebody-else",
+                "leaseTransitions": transitions}  # fmt: skip
+        box["m3"].state.put({**lease, "spec": spec})
+
+    def hold() -> None:
+        for second in count():
+            scene.box.call(partial(renew, second))
+            if over.wait(1):
+                return
+
+    holding = threading.Thread(target=hold)
+    holding.start()
+    try:
+        yield
+    finally:
+        over.set()
+        holding.join()
+
+
 def test_a_lease_that_is_lost_is_told_of_until_it_is_held_again(tmp_path: Path) -> None:
     with at_night(tmp_path, ha={"cluster": "m3", "leaseDuration": f"{LEASE_S}s"}) as (night, scene):
-
-        def taken(box: FleetInABox) -> None:
-            # By a machine whose clock is wrong by many years: no clock but our own counts.
-            lease = lease_of(box, scene)
-            times = dict.fromkeys(("acquireTime", "renewTime"), "2001-01-01T00:00:00.000000Z")
-            spec = {**lease["spec"], **times, "holderIdentity": "somebody-else",
-                    "leaseTransitions": lease["spec"]["leaseTransitions"] + 1}  # fmt: skip
-            box["m3"].state.put({**lease, "spec": spec})
-
         night.begins()
-        scene.box.call(taken)
-        night.tells("a Lease that another takes")
+        with lease_of_another(scene):
+            night.tells("a Lease that another takes")
         leads_again(scene, "2")
 
         night.begins()
