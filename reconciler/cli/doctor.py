@@ -162,8 +162,7 @@ def _print_findings(findings: list[Finding], fleet: Fleet) -> None:
             remark(f"{name}: {enough}not allowed: {lacking}; 'reconciler doctor --rbac full' prints the role")
         for text in (*finding.unserved, *finding.risks):
             remark(f"{name}: {text}")
-        if finding.exec_plugin:
-            plugin = finding.exec_plugin
+        if plugin := finding.exec_plugin:
             remark(f"{finding.cluster}: credentials come from the exec plugin {plugin}, which is run as this user")
         if finding.pod_account:
             remark(f"{finding.cluster}: reached as the account of this pod, with what is in {finding.pod_account}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import chain
+from urllib.parse import urlsplit
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -24,6 +25,7 @@ from reconciler.journal.sqlite_journal import Journal
 from reconciler.kube.client import MemberCluster
 from reconciler.kube.connection.kubeconfig import MemberConfig
 from reconciler.kube.connection.risks import exec_plugin_of, kubeconfig_risks
+from reconciler.kube.connection.session import proxy_of
 from reconciler.kube.discovery import Discovery
 from reconciler.kube.served_kinds import not_served, silent_api
 from reconciler.report.json_parts import json_text
@@ -249,7 +251,8 @@ def _finding(
     """Return the result of a cluster, or its error, with the risks of the way to it."""
     finding = result
     if not isinstance(finding, Finding):
-        error = getattr(result, "message", str(result))
+        proxy = "" if isinstance(config, ConfigurationError) else urlsplit(proxy_of(config)).netloc.rpartition("@")[2]
+        error = getattr(result, "message", str(result)) + (f" (through the proxy {proxy})" if proxy else "")
         finding = Finding(cluster=cluster.name, context=cluster.context_name, error=error)
     remarks = access.profiles.remarks(cluster) if access.profiles is not None else ()
     if isinstance(config, ConfigurationError):
@@ -280,5 +283,4 @@ def _level(wanted: Mapping[Level, tuple[Right, ...]], denied: tuple[Right, ...])
 
 
 def _single(right: Right) -> Iterator[tuple[str, str, str, str]]:
-    for verb in right.verbs:
-        yield from ((verb, right.group, right.resource, name) for name in right.names or ("",))
+    return ((verb, right.group, right.resource, name) for verb in right.verbs for name in right.names or ("",))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from socket import socket
 from typing import Any
 
 import pytest
@@ -228,6 +229,18 @@ def test_a_cluster_that_answers_more_slowly_than_is_waited_for_is_said_to(
     assert (done.code, done.out.splitlines()[1].split()[3:]) == (1, ["yes", "-", "-", "-"])
     assert "m1: it answers, after more than the 0.2 s that `run`, `diff` and `apply` wait for" in done.err
     assert "m2: it answers" not in done.err
+
+
+def test_an_error_names_the_proxy_on_the_way_without_its_password(desk: Desk) -> None:
+    with socket() as port:
+        port.bind(("127.0.0.1", 0))
+        proxy = f"127.0.0.1:{port.getsockname()[1]}"
+        desk.config["clusters"][0]["cluster"]["proxy-url"] = f"http://ann:planted@{proxy}"
+        desk.write()
+        done = desk.run()
+    assert done.code == 1
+    assert f"(through the proxy {proxy})" in done.err
+    assert "planted" not in done.err
 
 
 def test_only_the_clusters_that_were_named_are_told_of(desk: Desk) -> None:
