@@ -139,8 +139,7 @@ def changed_by_staging(before: Schedule | None, after: Schedule) -> set[Identity
     if before is None or before.staging is after.staging:
         return set()
     old, new = before.staging or _NOTHING, after.staging or _NOTHING
-    changed: set[Identity] = set()
-    changed |= changed_keys(old.rollouts, new.rollouts) | changed_keys(old.tied, new.tied)
+    changed = changed_keys(old.rollouts, new.rollouts) | changed_keys(old.tied, new.tied)
     changed |= changed_keys(old.lingering, new.lingering) | changed_keys(old.early, new.early)
     for name in sorted({*old.in_force, *new.in_force}):
         in_force, in_force_now = old.in_force.get(name, {}), new.in_force.get(name, {})
@@ -155,6 +154,7 @@ def changed_by_staging(before: Schedule | None, after: Schedule) -> set[Identity
             return name in old.rollouts.get(identity, ()) or name in new.rollouts.get(identity, ())
 
         for (earlier, later), (was, is_now) in turned.items():
+            changed.update(each for each in {*old.lingering, *new.lingering} if earlier != later and is_of(each))
             if was is not None and is_now is not None:
                 changed |= differing(was[1], is_now[1], is_of) if earlier != later else set()
             elif earlier != later:
