@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import io
 import os
 import signal
 import sys
@@ -21,6 +22,8 @@ def run_process() -> NoReturn:
     if sys.getfilesystemencoding() != "utf-8" and not sys.flags.utf8_mode:
         # In a locale of other letters the names of files would be others than Git's.
         os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])  # noqa: S606 - ourselves
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.encoding != "utf-8":
+        sys.stdout.reconfigure(errors="backslashreplace")
     if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     try:

@@ -41,9 +41,8 @@ class RenderFiles:
     def kind_at(self, path: str) -> StorePathKind:
         """Return the kind of entry at a path; a link is nothing."""
         entry = self._entry(path)
-        kind = entry.kind if entry is not None else None
         kinds = {EntryKind.FILE: StorePathKind.FILE, EntryKind.FOLDER: StorePathKind.FOLDER}
-        return kinds.get(kind, StorePathKind.NOTHING) if kind is not None else StorePathKind.NOTHING
+        return kinds.get(entry.kind, StorePathKind.NOTHING) if entry is not None else StorePathKind.NOTHING
 
     def _entry(self, path: str) -> FolderEntry | None:
         # Each folder on the way is looked at: a link among them leads elsewhere.
@@ -90,9 +89,8 @@ class RenderFiles:
         """
         ids_by_path: dict[str, str] = {}
         for path, entry in self.listed(paths).items():
-            known = self._tree.blob(entry)
-            is_known = known is not None and len(known) == _SHA1_LENGTH
-            ids_by_path[path] = known if known is not None and is_known else blob_id(self.read(path, entry))
+            known = self._tree.blob(entry) or ""
+            ids_by_path[path] = known if len(known) == _SHA1_LENGTH else blob_id(self.read(path, entry))
         return ids_by_path
 
     def read(self, path: str, entry: FolderEntry | None = None) -> bytes:

@@ -11,7 +11,7 @@ import math
 import operator
 from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
-from typing import Any, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
 
 import msgspec
 
@@ -135,7 +135,7 @@ _COMPARE: Final[Mapping[str, Callable[[float, float], bool]]] = {
 
 
 class _Series(msgspec.Struct):
-    values: list[tuple[float, str]]
+    values: list[tuple[float, Annotated[str, msgspec.Meta(pattern=r"^[^_\s]+$")]]]
 
 
 class _Matrix(msgspec.Struct, rename="camel"):
@@ -147,6 +147,7 @@ class _Matrix(msgspec.Struct, rename="camel"):
 class _RangeAnswer(msgspec.Struct):
     status: str
     data: _Matrix
+    warnings: list[str] = []
 
 
 def range_query(check: MetricCheck, cluster: str, now_s: int) -> dict[str, str]:
@@ -157,7 +158,7 @@ def range_query(check: MetricCheck, cluster: str, now_s: int) -> dict[str, str]:
 
 def verdict_on(check: MetricCheck, answer: bytes, prometheus: str, now_s: int) -> GateStatus | None:
     """Return why the metric does not hold, or cannot be told; None: every series had such a value all the time."""
-    unreadable = GateUnknown(f"the Prometheus {prometheus} gives no answer that can be read")
+    unreadable = GateUnknown(f"the Prometheus {prometheus} gives no answer that can be read{refusal(answer)}")
     try:
         response = msgspec.json.decode(answer, type=_RangeAnswer)
         series = [[(float(at), float(value)) for at, value in one.values] for one in response.data.result]
@@ -167,6 +168,8 @@ def verdict_on(check: MetricCheck, answer: bytes, prometheus: str, now_s: int) -
     is_range = response.status == "success" and response.data.result_type == "matrix"
     if not is_range or not all(start_s <= at <= now_s for one in series for at, _ in one):
         return unreadable
+    if response.warnings:
+        return GateUnknown(f"the Prometheus {prometheus} warns that its answer is not whole")
     query = check.query if len(check.query) <= _SHOWN_CHARS else f"{check.query[:_SHOWN_CHARS]}…"
     if not series:
         return GateUnmet(f"the query {query} has no series")

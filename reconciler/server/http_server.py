@@ -8,6 +8,7 @@ import socket
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager, nullcontext, suppress
+from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
@@ -174,14 +175,11 @@ class _Connection(web.RequestHandler):
         log.debug(*args, **kw)
 
 
-def _request(message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> web.BaseRequest:
-    return _Request(message, payload, protocol, writer, task, asyncio.get_running_loop())
-
-
 class _Server(web.Server):
     def __init__(self, handler: Handler, limits: ReaderLimits, **options: Any) -> None:
         # The slot of a reader that has gone is free at once.
-        super().__init__(self._answer, request_factory=_request, handler_cancellation=True)
+        request = partial(_Request, loop=asyncio.get_running_loop())
+        super().__init__(self._answer, request_factory=request, handler_cancellation=True)
         self.slots = Slots("connections", limits.connections, limits.connections_of_one)
         self._handler, self._limits, self._options = handler, limits, options
         self._reported: set[tuple[str, type[Exception]]] = set()

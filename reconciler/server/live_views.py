@@ -9,7 +9,6 @@ from typing import Any, Final, TypeVar
 
 from msgspec.structs import replace
 
-from reconciler import __version__
 from reconciler.api.refs import GVK, Identity, called, close_to
 from reconciler.clock import Clock
 from reconciler.controller.service.signals import is_progressing
@@ -32,6 +31,7 @@ from reconciler.report.views.view_shapes import (
     MatrixView,
     ObjectView,
     ProblemsView,
+    SourcePart,
 )
 from reconciler.server.live_objects import LiveObjects
 
@@ -52,7 +52,7 @@ class LiveViews:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="views")
         # From here on only that thread looks.
         self._sight: ViewModel | None = None
-        self._made_of: tuple[int, int, str, str] | None = None
+        self._made_of: tuple[int, int, str | None, str] | None = None
         self._kept_alive: tuple[StatusSnapshot, JournalRows] | None = None
         self._cache: dict[Hashable, Any] = {}
 
@@ -119,19 +119,20 @@ class LiveViews:
     def _signs(self) -> ProcessState:
         vitals = self._vitals
         return ProcessState(
-            reconciler=__version__,
             fleet=vitals.fleet,
             is_ready=vitals.is_ready and not vitals.journal_error,
             is_progressing=is_progressing(vitals, self._clock.monotonic_s()),
             phase=vitals.phase,
-            source=vitals.source,
-            source_read_at=vitals.source_read_at,
-            source_error=vitals.source_error,
+            source=SourcePart(
+                description=scrub_text(vitals.source),
+                read_at=vitals.source_read_at or None,
+                error=scrub_text(vitals.source_error) or None,
+                commit_url=vitals.commit_url or None,
+                file_url=vitals.file_url or None,
+            ),
             journal_error=vitals.journal_error,
             last_round_at=vitals.snapshot.last_round_at,
             leads=vitals.leads,
-            commit_url=vitals.commit_url,
-            file_url=vitals.file_url,
         )
 
     # In the thread
@@ -142,10 +143,9 @@ class LiveViews:
             return fleet_view(signs, None, rows)
         model = self._view_model(snapshot, signs)
         # The present phase of the process does not matter.
-        still = replace(signs, phase="", is_progressing=True, source_read_at="")
+        still = replace(signs, phase="", is_progressing=True, source=replace(signs.source, read_at=None))
         view = self._keep(("fleet", still), lambda: fleet_view(still, model, rows))
-        now = {"phase": signs.phase, "is_progressing": signs.is_progressing}
-        return replace(view, **now, source=replace(view.source, read_at=signs.source_read_at or None))
+        return replace(view, phase=signs.phase, is_progressing=signs.is_progressing, source=signs.source)
 
     def _of(
         self, snapshot: StatusSnapshot, signs: ProcessState, key: Hashable, make: Callable[..., _Answer], *of: Any
@@ -168,13 +168,13 @@ class LiveViews:
         picture, rows = snapshot.picture, self._desk.rows()
         assert picture is not None, "a round has ended"
         now, before = self._clock.now(), self._sight
-        made_of = (id(snapshot), id(rows), signs.source_error, signs.journal_error)
+        made_of = (id(snapshot), id(rows), signs.source.error, signs.journal_error)
         if before is None or made_of != self._made_of or age_s(before.now, now) >= _STALE_S:
             self._cache.clear()
             # Both are kept, so that no other value gets their numbers.
             self._made_of, self._kept_alive = made_of, (snapshot, rows)
             self._sight = before = ViewModel(
-                picture=replace(picture, source_error=signs.source_error),
+                picture=replace(picture, source_error=signs.source.error or ""),
                 observations=snapshot.observations,
                 journal=rows,
                 journal_error=signs.journal_error,

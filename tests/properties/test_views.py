@@ -9,7 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reconciler.report.status import state_document
-from reconciler.report.views import JournalRows, MatrixQuery, ProcessState, cluster_view, fleet_view, matrix_view
+from reconciler.report.views import (
+    JournalRows,
+    MatrixQuery,
+    ProcessState,
+    SourcePart,
+    cluster_view,
+    fleet_view,
+    matrix_view,
+)
 from reconciler.report.views.matrix import EVERY_KIND
 from reconciler.server.pages import fleet_page
 from reconciler.server.pages.styles import HEALTHS, STATES
@@ -18,7 +26,12 @@ from tests.properties.test_state import TROUBLES, scene_with, some
 from tests.unit.report.views.sights import sight_of
 
 SIGNS = ProcessState(
-    reconciler="1", fleet="test", is_ready=True, is_progressing=True, phase="idle", source="store", last_round_at=NOW
+    fleet="test",
+    is_ready=True,
+    is_progressing=True,
+    phase="idle",
+    source=SourcePart(description="store"),
+    last_round_at=NOW,
 )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from reconciler.api.plan import Action, Cause, Change, NotEvaluated, PlacementChange
+from reconciler.incremental import by_key
 from reconciler.report.difference import is_long_text, text_diff, value_texts
 from reconciler.report.mask import is_hidden_ciphertext
 from reconciler.report.plan.groups import FieldLine, PlanEntry, by_importance, counted
@@ -15,6 +16,8 @@ from reconciler.report.safe_text import visible
 from reconciler.report.terminal import MARKS, PLAIN, Style, cluster_list
 
 _INDENT = "      "
+CLUSTERS_MAX = 20
+"""More clusters are grouped by what they have alike."""
 
 _CAUSES = {
     Cause.DECLARED: "",
@@ -143,15 +146,19 @@ def placement_lines(placement: PlacementChange, style: Style = PLAIN, *, has_rea
     """`~ place  Deployment demo/web  9 replicas: a 6 → 4, b 3, idc-1 0 → 2` and the reasons."""
     before = {target.cluster: target.replicas for target in placement.before}
     after = {target.cluster: target.replicas for target in placement.after}
-    steps = [_step(name, before, after) for name in sorted({*before, *after})]
+    step_by_name = {name: _step(before, after, name) for name in sorted({*before, *after})}
+    if len(step_by_name) <= CLUSTERS_MAX:
+        steps = ", ".join(f"{mark}{visible(name)}{count}" for name, (mark, count) in step_by_name.items())
+    else:
+        alike = by_key((step, name) for name, step in step_by_name.items())
+        steps = "; ".join(f"{mark}{count} in {cluster_list(names)}".strip() for (mark, count), names in alike.items())
     had, have = (
         sum(known) if (known := [each.replicas for each in targets if each.replicas is not None]) else None
         for targets in (placement.before, placement.after)
     )
-    counts = f"{have} replicas: " if had == have else f"{had or 0} → {have or 0} replicas: "
-    counts = counts if (had, have) != (None, None) else ""
+    counts = f"{had or 0} → {have or 0} replicas: " if had != have else f"{have} replicas: " if have is not None else ""
     subject = style.bold(visible(str(placement.identity)))
-    lines = [f"{style.yellow('~ place'.ljust(11))}  {subject}  {counts}{', '.join(steps)}"]
+    lines = [f"{style.yellow('~ place'.ljust(11))}  {subject}  {counts}{steps}"]
     if placement.overridden:
         replaced = ", ".join(f"{visible(target.cluster)} {target.replicas}" for target in placement.overridden)
         lines.append(f"{_INDENT}an override makes it {replaced}")
@@ -160,13 +167,13 @@ def placement_lines(placement: PlacementChange, style: Style = PLAIN, *, has_rea
     return lines
 
 
-def _step(name: str, before: dict[str, int | None], after: dict[str, int | None]) -> str:
+def _step(before: dict[str, int | None], after: dict[str, int | None], name: str) -> tuple[str, str]:
+    """Return the mark before the name of a cluster, and the replicas after it."""
     had, has = before.get(name), after.get(name)
-    if (had or 0) == (has or 0):
-        mark = "" if name in before and name in after else "+" if name in after else "-"
-        count = "" if had is None and has is None else f" {has or 0}"
-        return f"{mark}{visible(name)}{count}"
-    return f"{visible(name)} {had or 0} → {has or 0}"
+    if (had or 0) != (has or 0):
+        return "", f" {had or 0} → {has or 0}"
+    mark = "" if name in before and name in after else "+" if name in after else "-"
+    return mark, "" if had is None and has is None else f" {has or 0}"
 
 
 def counts_by_cluster(changes: Iterable[Change]) -> dict[str, dict[str, int]]:

@@ -35,6 +35,7 @@ from reconciler.report.terminal import DESTRUCTIVE, cluster_list
 _GROUPS_MAX = 2
 _STORIES_MAX = 3
 _NAME_CHARS_MAX = 60
+_OBJECT_CHARS_MAX = 160
 _VALUE_CHARS_MAX = 40
 _IMAGE_CHARS_MAX = 300
 _WORD = regex(r"[A-Za-z]{1,40}")
@@ -257,7 +258,7 @@ def _changes(plan: Plan, groups_max: int) -> list[list[str]]:
 
 def _described(group: _Group) -> list[str]:
     if group.objects == 1:
-        subject: list[str] = [Code(cut(str(group.members[0].identity), _NAME_CHARS_MAX))]
+        subject: list[str] = [Code(cut(str(group.members[0].identity), _OBJECT_CHARS_MAX))]
     elif _WORD.fullmatch(group.kind):
         subject = [counted_kind(group.kind, group.objects)]
     else:

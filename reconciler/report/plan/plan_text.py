@@ -8,8 +8,10 @@ from typing import Final
 
 from reconciler.api.plan import Direction, Plan, SettingChange
 from reconciler.api.refs import short_revision
-from reconciler.report.difference import value_texts
+from reconciler.incremental import by_key
+from reconciler.report.difference import cut, value_texts
 from reconciler.report.plan.change_lines import (
+    CLUSTERS_MAX,
     SUMMARY_COLUMNS,
     counts_by_cluster,
     placement_lines,
@@ -23,7 +25,7 @@ from reconciler.report.plan.groups import PlanEntry
 from reconciler.report.plan.stages import stage_lines
 from reconciler.report.problems_text import problem_lines, spoken_problems
 from reconciler.report.safe_text import joined, visible
-from reconciler.report.terminal import DESTRUCTIVE, PLAIN, Style, aligned
+from reconciler.report.terminal import DESTRUCTIVE, PLAIN, Style, aligned, cluster_list
 
 
 def plan_text(plan: Plan, style: Style = PLAIN, *, is_all: bool = False) -> str:
@@ -56,14 +58,17 @@ def _summary(plan: Plan, style: Style) -> list[str]:
     counts = counts_by_cluster(plan.changes)
     base, head = visible(short_revision(plan.base)), visible(short_revision(plan.head))
     revisions = f"{base or 'the clusters'} → {head}"
-    totals_text = spoken(totals(counts.values()))
-    lines = [style.bold(plain(first_line(plan))), "  ".join(part for part in (revisions, totals_text) if part)]
+    lines = [style.bold(plain(first_line(plan))), f"{revisions}  {spoken(totals(counts.values()))}".rstrip()]
     if not plan.is_complete:
         lines.append(style.red(incomplete(plan)))
     if not counts:
         return lines
     rows = [["CLUSTER", *(name.upper() for name in SUMMARY_COLUMNS)]]
-    rows.extend([visible(name), *map(str, row.values())] for name, row in counts.items())
+    is_short = len(counts) <= CLUSTERS_MAX
+    alike = by_key(((*map(str, row.values()), name if is_short else ""), name) for name, row in counts.items())
+    for values, names in alike.items():
+        label = visible(names[0]) if len(names) == 1 else cut(f"each of {len(names)}: {cluster_list(names)}", 40)
+        rows.append([label, *values[:-1]])
     if len(counts) > 1:
         rows.append(["Total", *map(str, totals(counts.values()).values())])
     table = aligned(rows, right=frozenset(range(1, len(SUMMARY_COLUMNS) + 1)), gap="  ")

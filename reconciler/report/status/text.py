@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -62,19 +61,15 @@ def _rollout(rollout: Document, style: Style, limit: int | None) -> list[str]:
 
 def _clusters(rollout: Document, style: Style, limit: int | None) -> list[str]:
     """Those that are not as their stage is, equal ones once."""
-    groups = Counter[tuple[str, str, str]]()
     names: dict[tuple[str, str, str], list[str]] = {}
     for entry in rollout["clusters"]:
         if entry["phase"] in _EXPLAINED:
-            key = (entry["phase"], entry["revision"] or "", entry["why"])
-            groups[key] += 1
-            names.setdefault(key, []).append(entry["name"])
+            names.setdefault((entry["phase"], entry["revision"] or "", entry["why"]), []).append(entry["name"])
     lines = []
-    for key in list(groups)[:limit]:
-        phase, revision, why = key
+    for (phase, revision, why), clusters in list(names.items())[:limit]:
         paint = style.dim if phase == Phase.RUNNING else style.red
-        lines.append(f"  {paint(phase)} {stage_name(names[key])} at {short(revision)}: {visible(why)}")
-    rest = len(groups) - len(lines)
+        lines.append(f"  {paint(phase)} {stage_name(clusters)} at {short(revision)}: {visible(why)}")
+    rest = len(names) - len(lines)
     return [*lines, style.dim(f"  and {rest} more; -o wide shows all")] if rest else lines
 
 

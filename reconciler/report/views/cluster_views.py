@@ -8,6 +8,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from reconciler import __version__
 from reconciler.api.ledger import Event
 from reconciler.report.json_parts import problem_part, sorted_problems
 from reconciler.report.mask import scrub_text
@@ -102,18 +103,13 @@ def _capacity(model: ViewModel, name: str) -> Iterator[CapacityPart]:
 class ProcessState(Struct, frozen=True, kw_only=True):
     """The process's own state."""
 
-    reconciler: str
     fleet: str
     is_ready: bool
     is_progressing: bool
     phase: str
-    source: str
-    source_read_at: str = ""
-    source_error: str = ""
+    source: SourcePart
     journal_error: str = ""
     last_round_at: str = ""
-    commit_url: str = ""
-    file_url: str = ""
     leads: bool = True
     """True: this process leads; False: it stands by, and the leader has the answers."""
 
@@ -133,7 +129,7 @@ def fleet_view(signs: ProcessState, model: ViewModel | None, rows: JournalRows) 
         syncs.update(cluster.syncs)
         healths.update(cluster.healths)
     return FleetView(
-        reconciler=signs.reconciler,
+        reconciler=__version__,
         fleet=signs.fleet,
         mode="observe" if model is not None and model.facts.schedule.fleet.settings.observe_only else "apply",
         is_ready=signs.is_ready,
@@ -142,13 +138,7 @@ def fleet_view(signs: ProcessState, model: ViewModel | None, rows: JournalRows) 
         time=signs.last_round_at or None,
         round=model.picture.number if model is not None else 0,
         since=model.since if model is not None else None,
-        source=SourcePart(
-            description=scrub_text(signs.source),
-            read_at=signs.source_read_at or None,
-            error=scrub_text(signs.source_error) or None,
-            commit_url=signs.commit_url or None,
-            file_url=signs.file_url or None,
-        ),
+        source=signs.source,
         commit=commit,
         clusters=ClusterCounts(
             total=len(clusters),
@@ -172,10 +162,10 @@ def _before_the_first(signs: ProcessState, rows: JournalRows) -> Alerts:
     if not signs.leads:
         alerts.append(Alert(weight=Weight.INFO, what=AlertKind.PROBLEM, title="this process stands by",
                           why=scrub_text(signs.phase), todo=STANDBY))  # fmt: skip
-    if signs.source_error:
+    if signs.source.error:
         todo = "fix what is said; it is read again automatically"
         alerts.append(Alert(weight=Weight.ERROR, what=AlertKind.SOURCE, title="the store cannot be read",
-                          why=scrub_text(signs.source_error), todo=todo))  # fmt: skip
+                          why=signs.source.error, todo=todo))  # fmt: skip
     if rows.error:
         alerts.append(Alert(weight=Weight.ERROR, what=AlertKind.PROBLEM, title="the journal cannot be read",
                           why=scrub_text(rows.error)))  # fmt: skip

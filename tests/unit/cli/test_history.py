@@ -281,7 +281,7 @@ def test_a_journal_of_before_is_read_as_it_is(path: Path) -> None:
         journal.record_events([event("updated", "ConfigMap demo/app @ m1", {"cause": "drift", "fields": ["data.a"]})])
     (found,) = events_of(path, "--limit", "1")
     assert (found["fields"], found["who"], found["author"]) == (["data.a"], None, None)
-    assert run("history", "--limit", "1", "--journal", str(path)).out.splitlines()[1].endswith("drift  data.a")
+    assert run("history", "--limit", "1", "--journal", str(path)).out.splitlines()[1].endswith("drift; data.a")
 
 
 def test_an_export_has_every_event(path: Path) -> None:

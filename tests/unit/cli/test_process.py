@@ -89,6 +89,13 @@ import reconciler.cli.process
     assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
 
 
+def test_letters_that_an_output_does_not_have_are_written_as_escapes() -> None:
+    body = f"{HEAD}\nends(lambda: print('3 \u2192 5'))"
+    environ = {**os.environ, "PYTHONIOENCODING": "latin-1"}
+    done = subprocess.run([sys.executable, "-c", body], capture_output=True, check=False, env=environ)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"3 \\u2192 5\n", b"")
+
+
 def test_names_of_files_are_utf8_in_every_locale(tmp_path: Path) -> None:
     (tmp_path / "größe.yaml").write_text("kind: [")
     environ = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}

@@ -113,10 +113,13 @@ async def test_every_endpoint_answers_with_json_and_the_headers_of_all_pages(tmp
 
 async def test_before_the_first_round_the_fleet_says_so_and_the_rest_is_to_be_asked_again() -> None:
     async with asking(None) as asker:
-        asker.vitals.source_error = "no such branch"
+        asker.vitals.source = "https://bob:hunter2secret@example.com/"
+        asker.vitals.source_error = "no such branch of https://bob:hunter2secret@example.com/"
         status, fleet, _ = await asker.get("/api/v1/fleet")
         assert (status, fleet["round"], fleet["commit"]) == (200, 0, None)
-        assert [(need["what"], need["why"]) for need in fleet["needs"]] == [("source", "no such branch")]
+        assert [(need["what"], need["why"]) for need in fleet["needs"]] == [("source", fleet["source"]["error"])]
+        assert fleet["source"]["error"].startswith("no such branch")
+        assert "hunter2secret" not in str(fleet)
         status, body, headers = await asker.get("/api/v1/matrix")
         assert (status, headers["Retry-After"]) == (503, "5")
         assert "no round has ended yet" in body["error"]

@@ -5,6 +5,7 @@ Source: Prometheus, HTTP API, range queries; ADR 18.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -64,11 +65,20 @@ def lying(params: Mapping[str, str]) -> Answer:
     return matrix({**params, "start": "0", "end": "0"}, "0.001")
 
 
+def warned(answer: Answer) -> Answer:
+    """The answer of a store of which a part did not answer."""
+    status, headers, body = answer
+    return status, headers, json.dumps({**json.loads(body), "warnings": ["a store did not answer"]}).encode()
+
+
 LIES: dict[str, tuple[Answering, str]] = {
     "no JSON": (lambda _: (200, {}, b"<html>"), "no answer that can be read"),
     "another shape": (lambda _: answer_of({"status": "success", "data": {"resultType": "vector", "result": []}}),
                       "no answer that can be read"),
     "no numbers": (lambda params: matrix(params, "many"), "no answer that can be read"),
+    "a number of Python": (lambda params: matrix(params, "0_0"), "no answer that can be read"),
+    "a part": (lambda params: warned(matrix(params, "0.001")), "warns that its answer is not whole"),
+    "an error with 200": (lambda _: answer_of({"status": "error", "error": "no store"}), "can be read (no store)"),
     "another time": (lying, "no answer that can be read"),
     "deep": (lambda _: (200, {}, b"[" * 100_000), "no answer that can be read"),
     "an error": (lambda _: answer_of({"status": "error", "error": "parse error"}, 400),

@@ -34,6 +34,12 @@ def told(*changes: object, **more: object) -> str:
     return plain(first_line(Plan(base="a", head="b", changes=changes, **more)))  # type: ignore[arg-type] # a builder
 
 
+def test_a_long_namespace_hides_no_name() -> None:
+    long = change(Action.CREATE, "m1", DEPLOYMENT, "web")
+    long = replace(long, identity=long.identity._replace(namespace="n" * 63))
+    assert told(long) == f"Deployment {'n' * 63}/web created in m1"
+
+
 def test_what_is_made_and_what_is_taken_over_is_told() -> None:
     assert told(change(Action.CREATE, "m1", DEPLOYMENT, "web")) == "Deployment demo/web created in m1"
     adopted = (change(Action.ADOPT, f"m{n}", CONFIG_MAP, "c") for n in range(3))

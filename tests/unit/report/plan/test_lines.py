@@ -38,6 +38,11 @@ def moved(before: dict[str, int | None], after: dict[str, int | None]) -> str:
         ({"a": 2}, {}, "2 → 0 replicas: a 2 → 0"),
         ({"a": None, "b": None}, {"b": None, "c": None}, "-a, b, +c"),
         ({"a": 0}, {"a": 0, "b": 0}, "0 replicas: a 0, +b 0"),
+        (
+            {f"prod-{number:03}": 3 for number in range(300)},
+            {f"prod-{number:03}": 2 if number == 7 else 5 for number in range(300)},
+            "900 → 1497 replicas: 3 → 5 in prod-{000..006,008..299}; 3 → 2 in prod-007",
+        ),
     ],
 )
 def test_a_placement_shows_what_every_cluster_had_and_gets(

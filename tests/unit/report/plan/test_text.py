@@ -56,6 +56,12 @@ def test_a_field_that_differs_in_some_clusters_names_them() -> None:
     assert text.count("→ nginx:1.27") == 1
 
 
+def test_many_clusters_with_equal_counts_are_one_row() -> None:
+    text = plan_text(plan_of(*(image_bump(f"prod-{number:03}") for number in range(300)), image_bump("idc", "web")))
+    rows = [line.split() for line in text.splitlines() if line.startswith("  ") and line.rstrip().endswith(" 0")]
+    assert [row[:-8] for row in rows] == [["each", "of", "301:", "idc,", "prod-{000..299}"], ["Total"]]
+
+
 def test_what_is_held_says_why_and_how_to_let_it_pass() -> None:
     held = change(Action.DELETE, "m1", CONFIG_MAP, "c", held="guard: 14 deletions")
     text = plan_text(plan_of(held, held_digest="8c1f"))

@@ -14,6 +14,7 @@ from reconciler.report.views import (
     JournalRows,
     MatrixQuery,
     ProcessState,
+    SourcePart,
     ViewModel,
     cluster_view,
     fleet_view,
@@ -29,8 +30,8 @@ from tests.unit.state.scenes import APP, Scene
 
 PASSWORD = "hunter2secret"
 HOSTILE = f"<script>alert(1)</script>\u202e https://bob:{PASSWORD}@example.com/"
-SIGNS = ProcessState(reconciler="1", fleet="test", is_ready=True, is_progressing=True, phase="idle", source=HOSTILE,
-              source_error=HOSTILE)  # fmt: skip
+SIGNS = ProcessState(fleet="test", is_ready=True, is_progressing=True, phase="idle",
+                     source=SourcePart(description="store"))  # fmt: skip
 
 
 def drifted() -> StateFacts:

@@ -12,6 +12,7 @@ from reconciler.report.views import (
     JournalRows,
     MatrixQuery,
     ProcessState,
+    SourcePart,
     ViewModel,
     Weight,
     cluster_view,
@@ -23,7 +24,7 @@ from tests.fakes.rollouts import AWAITED, DONE, ENTRY, NEW, OLD, PAUSED, PINNED
 from tests.fakes.worlds import NOW
 from tests.unit.report.status.test_state_document import picture, planned
 
-SIGNS = ProcessState(reconciler="1", fleet="shop", is_ready=True, is_progressing=True, phase="idle", source="x")
+SIGNS = ProcessState(fleet="shop", is_ready=True, is_progressing=True, phase="idle", source=SourcePart(description="x"))
 
 
 def sight_with(*rollouts: RolloutProgress) -> ViewModel:
