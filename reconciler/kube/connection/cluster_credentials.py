@@ -333,31 +333,29 @@ async def run_plugin(config: MemberConfig, entry: Mapping[str, Any]) -> Mapping[
 
 
 async def _run(config: MemberConfig, command: list[str], environment: Mapping[str, str]) -> bytes:
-    try:
-        process = await asyncio.create_subprocess_exec(
-            *command,
-            env=environment,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            start_new_session=True,
-        )
-    except OSError as error:
-        message = f"exec plugin {command[0]} cannot be started: {error.strerror}; install it where PATH finds it"
-        raise CredentialsRejected(config.name, message) from error
+    pipe, nothing = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
+    # Where asyncio is cancelled while it starts a process, it waits for pipes that nobody closes.
+    starting = asyncio.ensure_future(asyncio.create_subprocess_exec(
+        *command, env=environment, stdin=nothing, stdout=pipe, stderr=pipe, start_new_session=True))  # fmt: skip
     try:
         async with asyncio.timeout(PLUGIN_DEADLINE_S):
+            process = await asyncio.shield(starting)
             output, errors = await asyncio.gather(_printed(process, process.stdout), _printed(process, process.stderr))
             await process.wait()
     except TimeoutError as error:
         message = f"exec plugin {command[0]} gave no answer in {PLUGIN_DEADLINE_S:g} s"
         raise ClusterUnreachable(config.name, message) from error
+    except OSError as error:
+        message = f"exec plugin {command[0]} cannot be started: {error.strerror}; install it where PATH finds it"
+        raise CredentialsRejected(config.name, message) from error
     finally:
-        if process.returncode is None:
-            _kill(process)
-            # What has left its group keeps the pipes open, and `communicate` would wait for their ends.
-            process._transport.close()  # type: ignore[attr-defined]  # Process has no method for it
-            await process.wait()
+        with suppress(OSError):
+            process = await starting
+            if process.returncode is None:
+                _kill(process)
+                # What has left its group keeps the pipes open, and `communicate` would wait for their ends.
+                process._transport.close()  # type: ignore[attr-defined]  # Process has no method for it
+                await process.wait()
     if max(len(output), len(errors)) > PLUGIN_OUTPUT_MAX:
         raise CredentialsRejected(
             config.name, f"exec plugin {command[0]} printed more than {PLUGIN_OUTPUT_MAX:,} bytes"
