@@ -284,7 +284,7 @@ def vague_names() -> int:
 
 
 FIGURES: Final = (
-    Figure("lines of reconciler/ but for sim, demo, importers", lambda: sum(one.lines for one in modules()), 87_790),
+    Figure("lines of reconciler/ but for sim, demo, importers", lambda: sum(one.lines for one in modules()), 87_788),
     Figure("Python files there", lambda: len(modules()), 433),
     Figure("folders there", lambda: len({module.path.parent for module in modules()}), 50),
     Figure("names of classes that are used more than once", lambda: doubled(node.name for node in classes()), 1),
@@ -302,7 +302,7 @@ FIGURES: Final = (
     Figure("functions over 70 lines", long_functions, 0),
     Figure("files over 400 lines", lambda: sum(one.lines > FILE_LINES_MAX for one in modules()), 0),
     Figure("imports of tests past faces, in per cent", imports_past_faces, 20),
-    Figure("words of docs/", words_of_docs, 59_976),
+    Figure("words of docs/", words_of_docs, 59_975),
 )
 
 
